@@ -1,0 +1,1 @@
+"""AdaExploreBench and its experiment platform."""

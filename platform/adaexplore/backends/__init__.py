@@ -1,0 +1,1 @@
+"""One module for each outside service; none knows another."""

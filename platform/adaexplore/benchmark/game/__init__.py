@@ -1,0 +1,1 @@
+"""How the benchmark is played: protocol, messages, history, assessments, reference agents."""

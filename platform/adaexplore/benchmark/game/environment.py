@@ -1,0 +1,361 @@
+"""The environment: a small state machine over twelve batch windows.
+
+A window has two decisions. *Explore*: the batch is hidden, and `probe_batch` or
+`request_next_batch` reveals it. *Act*: `submit_action_batch` answers it. `calculator` is possible in
+both, never twice in a row. A call is either accepted, whole, or refused, whole, with reasons.
+Source: paper, interaction protocol and appendix on tool feedback.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal
+
+from adaexplore.benchmark.game import calculator
+from adaexplore.benchmark.game.protocol import TOOLS, Protocol
+from adaexplore.benchmark.game.replies import Call, RejectedError, quoted
+from adaexplore.benchmark.game.settings import Setting
+from adaexplore.benchmark.world import constraints, utility
+from adaexplore.benchmark.world.episodes import Batches, Row, World, case_id
+from adaexplore.benchmark.world.fields import Field
+from adaexplore.benchmark.world.rules import Rule
+from adaexplore.benchmark.world.utility import ACTIONS, Utilities
+
+Decision = Literal["explore", "act", "done"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One probe with its answer."""
+
+    context_id: str
+    batch_number: int
+    base_context_id: str | None
+    row: Row
+    utilities: Utilities
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """One evaluation case: what was chosen and what that was worth."""
+
+    context_id: str
+    batch_number: int
+    action: int | None
+    """Index of the chosen action; None when the case was left unanswered."""
+    utilities: Utilities
+
+    @property
+    def utility(self) -> float:
+        """Utility earned, unrounded; 0 when unanswered."""
+        return 0.0 if self.action is None else self.utilities[self.action]
+
+
+class Environment:
+    """One episode under one setting, from the first window to the last."""
+
+    def __init__(self, world: World, setting: Setting, protocol: Protocol) -> None:
+        """Start before window 1, its batch hidden."""
+        self._world = world
+        self._setting = setting
+        self._protocol = protocol
+        self._batches: Batches = (
+            world.episode.cases if setting.cases == "controlled" else world.episode.iid_cases
+        )
+        self._fields = {field.field_id: field for field in world.fields}
+        self._after_calculator = False
+        self.waived = False
+        """True in a forced-probe window whose repair failed: it need not probe any more."""
+        self.batch_number = 1
+        self.decision: Decision = "explore"
+        self.probes: list[Probe] = []
+        self.results: list[CaseResult] = []
+
+    # -- what the agent may know ---------------------------------------------------------------
+
+    def card(self) -> dict[str, Any]:
+        """The `Current state` card: the authoritative snapshot of this moment."""
+        remaining = len(self._batches) - self.batch_number + 1
+        return {
+            "cumulative_utility": self.cumulative_utility,
+            "cumulative_probes": len(self.probes),
+            "remaining_action_batches": 0 if self.decision == "done" else remaining,
+            "pending_action_batch": self._pending() if self.decision == "act" else None,
+            "tool_usability": self.usability(),
+        }
+
+    @property
+    def cumulative_utility(self) -> float:
+        """Utility earned so far, as shown: two decimals."""
+        return shown(sum(result.utility for result in self.results))
+
+    @property
+    def batch_id(self) -> str:
+        """Id of the current window's batch."""
+        return f"batch_{self.batch_number:02d}"
+
+    def usability(self) -> list[dict[str, Any]]:
+        """Availability of each tool, with the reason where it is unavailable."""
+        return [
+            {"tool": tool, "available": reason is None, "reason": reason}
+            for tool, reason in ((tool, self._unavailable(tool)) for tool in TOOLS)
+        ]
+
+    def _unavailable(self, tool: str) -> str | None:
+        if self.decision == "done":
+            return "the episode is complete"
+        if tool == "calculator":
+            busy = self._after_calculator
+            return (
+                "two calculator calls in a row are not allowed; use another tool first"
+                if busy
+                else None
+            )
+        if tool == "submit_action_batch":
+            hidden = self.decision == "explore"
+            return "no action batch is pending; reveal one first" if hidden else None
+        if self.decision == "act":
+            return "an action batch is pending; answer it with submit_action_batch first"
+        if tool == "request_next_batch" and self._setting.probing == "forced" and not self.waived:
+            return "every batch window must be probed here; reveal the batch with probe_batch"
+        return None
+
+    def _pending(self) -> dict[str, Any]:
+        cases = [
+            {"context_id": case_id(self.batch_number, i), "raw_values": self._world.numbers(row)}
+            for i, row in enumerate(self._rows)
+        ]
+        return {"batch_id": self.batch_id, "batch_number": self.batch_number, "cases": cases}
+
+    @property
+    def _rows(self) -> tuple[Row, ...]:
+        return self._batches[self.batch_number - 1]
+
+    @property
+    def _rule(self) -> Rule:
+        return self._world.episode.rule_in_force(self.batch_number, drifts=self._setting.drifts)
+
+    # -- calls ---------------------------------------------------------------------------------
+
+    def apply(self, call: Call) -> dict[str, Any] | None:
+        """Carry out a call, all or nothing.
+
+        Returns:
+            The result that goes into the feedback; None for `request_next_batch`, which the card
+            alone answers, and for `submit_action_batch`, whose outcome comes from `outcome`.
+
+        Raises:
+            RejectedError: The call is refused; the state of the episode is what it was.
+        """
+        reason = self._unavailable(call.tool)
+        self._after_calculator = call.tool == "calculator"  # a refused call counts as one too
+        if reason is not None:
+            raise RejectedError([f"{call.tool} is not available: {reason}"])
+        if call.tool == "calculator":
+            return self._calculate(call.arguments)
+        if call.tool == "probe_batch":
+            return self._probe(call.arguments)
+        if call.tool == "request_next_batch":
+            _require_keys(call.arguments, set())
+            self.decision = "act"
+            return None
+        self._finish(self._chosen(call.arguments))
+        return None
+
+    def skip(self) -> None:
+        """The fallback after a second fault: reveal without probing, or end the batch unanswered."""
+        if self.decision == "explore":
+            self.waived = True
+            self.decision = "act"
+        else:
+            self._finish({})
+
+    # -- probing -------------------------------------------------------------------------------
+
+    def _probe(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        _require_keys(arguments, {"probes"})
+        probes = arguments["probes"]
+        least, most = self._setting.min_probes, self._protocol.max_probes
+        if not isinstance(probes, list) or not least <= len(probes) <= most:
+            count = len(probes) if isinstance(probes, list) else quoted(probes)
+            raise RejectedError(
+                [f"expected 'probes' to be a list of {least} to {most}, got {count}"]
+            )
+        faults: list[str] = []
+        read = [self._read_probe(probe, f"probes[{i}]", faults) for i, probe in enumerate(probes)]
+        if faults:
+            raise RejectedError(faults)
+        utilities = self._world.utilities(self._rule, [row for _, row in read])
+        answered = [
+            Probe(
+                context_id=f"probe_{len(self.probes) + i + 1:03d}",
+                batch_number=self.batch_number,
+                base_context_id=base,
+                row=row,
+                utilities=values,
+            )
+            for i, ((base, row), values) in enumerate(zip(read, utilities, strict=True))
+        ]
+        self.probes.extend(answered)
+        self.decision = "act"
+        return {"results": [_probe_feedback(probe) for probe in answered]}
+
+    def _read_probe(self, probe: object, where: str, faults: list[str]) -> tuple[str | None, Row]:
+        """(base id, row) of one probe; what is wrong with it is added to `faults`."""
+        if isinstance(probe, dict) and set(probe) == {"values"}:
+            base, given, start = None, probe["values"], None
+        elif isinstance(probe, dict) and set(probe) == {"base_context_id", "changes"}:
+            base, given = probe["base_context_id"], probe["changes"]
+            start = next((p.row for p in self.probes if p.context_id == base), None)
+            if start is None:
+                faults.append(f"{where}: {quoted(base)} is not the id of an earlier probe result")
+                return None, ()
+        else:
+            faults.append(f"{where}: expected 'values', or 'base_context_id' with 'changes'")
+            return None, ()
+        if not isinstance(given, dict):
+            faults.append(
+                f"{where}: expected an object of numbers by field id, got {quoted(given)}"
+            )
+            return None, ()
+        return base, self._read_row(given, start, where, faults)
+
+    def _read_row(
+        self, given: dict[str, Any], start: Row | None, where: str, faults: list[str]
+    ) -> Row:
+        own = [f"{where}: unknown field {quoted(key)}" for key in given if key not in self._fields]
+        values = {} if start is None else dict(zip(self._fields, start, strict=True))
+        for field_id, field in self._fields.items():
+            if field_id in given:
+                value = _hundredths(field, given[field_id])
+                if isinstance(value, str):
+                    own.append(f"{where}.{field_id}: {value}")
+                else:
+                    values[field_id] = value
+            elif start is None:
+                own.append(f"{where}: '{field_id}' is missing; a full probe names every field")
+        if not own:
+            own += [
+                f"{where}: breaks the constraint {constraints.to_text(c.expression)}"
+                for c in self._world.constraints
+                if not constraints.holds(c.expression, values)
+            ]
+        faults += own
+        return () if own else tuple(values.values())
+
+    # -- calculating ---------------------------------------------------------------------------
+
+    def _calculate(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        _require_keys(arguments, {"expressions"})
+        expressions, most = arguments["expressions"], self._protocol.max_expressions
+        if (
+            not isinstance(expressions, list)
+            or not 1 <= len(expressions) <= most
+            or not all(isinstance(text, str) for text in expressions)
+        ):
+            raise RejectedError([f"expected 'expressions' to be a list of 1 to {most} strings"])
+        answers = calculator.calculate(expressions)
+        good = [answer for answer in answers if answer.error is None]
+        return {
+            "results": [_calculator_feedback(i, answer) for i, answer in enumerate(answers)],
+            "variables": {a.variable: a.value for a in good if a.variable is not None},
+            "successful_expression_count": len(good),
+            "invalid_expression_count": len(answers) - len(good),
+            "tool_usability": self.usability(),
+        }
+
+    # -- acting --------------------------------------------------------------------------------
+
+    def _chosen(self, arguments: dict[str, Any]) -> dict[str, int]:
+        _require_keys(arguments, {"batch_id", "actions"})
+        faults = []
+        if arguments["batch_id"] != self.batch_id:
+            got = quoted(arguments["batch_id"])
+            faults.append(f"expected batch_id '{self.batch_id}', the pending one, got {got}")
+        actions = arguments["actions"]
+        if not isinstance(actions, dict):
+            raise RejectedError(
+                [*faults, f"expected 'actions' to be an object, got {quoted(actions)}"]
+            )
+        pending = {case_id(self.batch_number, i) for i in range(len(self._rows))}
+        faults += [f"{quoted(key)} is not a pending case" for key in actions if key not in pending]
+        faults += [
+            f"{quoted(key)}: unknown action {quoted(action)}; the actions are {', '.join(ACTIONS)}"
+            for key, action in actions.items()
+            if action not in ACTIONS
+        ]
+        if faults:
+            raise RejectedError(faults)
+        return {key: ACTIONS.index(action) for key, action in actions.items()}
+
+    def _finish(self, chosen: dict[str, int]) -> None:
+        for i, values in enumerate(self._world.utilities(self._rule, self._rows)):
+            context_id = case_id(self.batch_number, i)
+            self.results.append(
+                CaseResult(
+                    context_id=context_id,
+                    batch_number=self.batch_number,
+                    action=chosen.get(context_id),
+                    utilities=values,
+                )
+            )
+        last = self.batch_number == len(self._batches)
+        self.decision = "done" if last else "explore"
+        self.waived = False
+        self.batch_number += 0 if last else 1
+
+    def finished_batch(self) -> list[CaseResult]:
+        """Results of the batch that completed last."""
+        number = self.results[-1].batch_number
+        return [result for result in self.results if result.batch_number == number]
+
+
+def shown(value: float) -> float:
+    """A utility as the agent sees it: two decimals, and never a negative zero."""
+    return round(value, 2) + 0.0
+
+
+def shown_utilities(utilities: Utilities) -> dict[str, float]:
+    """All four utilities as the agent sees them."""
+    return {name: shown(value) for name, value in zip(utility.ACTIONS, utilities, strict=True)}
+
+
+def _probe_feedback(probe: Probe) -> dict[str, Any]:
+    base = {} if probe.base_context_id is None else {"base_context_id": probe.base_context_id}
+    mode = "existing_context" if base else "new_context"
+    head = {"context_id": probe.context_id, "probe_mode": mode}
+    return {**head, **base, "utilities": shown_utilities(probe.utilities)}
+
+
+def _calculator_feedback(index: int, answer: calculator.Answer) -> dict[str, Any]:
+    feedback: dict[str, Any] = {"index": index, "ok": answer.error is None}
+    feedback |= {"value": answer.value} if answer.error is None else {"error": answer.error}
+    return feedback | ({} if answer.variable is None else {"variable": answer.variable})
+
+
+def _require_keys(arguments: dict[str, Any], expected: set[str]) -> None:
+    if set(arguments) != expected:
+        wanted = ", ".join(sorted(expected)) or "no arguments"
+        got = ", ".join(quoted(key) for key in list(arguments)[:6]) or "none"
+        raise RejectedError([f"expected exactly these arguments: {wanted}; got: {got}"])
+
+
+def _hundredths(field: Field, value: object) -> int | str:
+    """The grid value of a number in a probe, or what is wrong with it."""
+    kinds = "a whole number" if field.type == "integer" else "a number"
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return f"expected {kinds}, got {quoted(value)}"
+    low, high = field.bounds
+    if not Decimal(str(low)) <= value <= Decimal(str(high)):
+        return f"{quoted_number(value)} is outside the range {low} to {high}"
+    step = Decimal(1) if field.type == "integer" else Decimal("0.01")
+    nearest = Decimal(value).quantize(step)  # a product would round what it is to tell
+    if nearest != value:
+        places = "no decimals" if field.type == "integer" else "at most two decimal places"
+        return f"expected {kinds} with {places}, got {quoted_number(value)}"
+    return int(nearest * 100)
+
+
+def quoted_number(value: int | Decimal) -> str:
+    """A number that the agent wrote, shortened."""
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

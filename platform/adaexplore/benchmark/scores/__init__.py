@@ -1,0 +1,1 @@
+"""What a played episode is worth: metrics and statistics."""

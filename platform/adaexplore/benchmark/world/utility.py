@@ -1,0 +1,44 @@
+"""From the intervention score to the utilities of the four actions.
+
+`p_k = softmax_k(-beta (s - c_k)^2)` and `u_k = (4 p_k - 1) / 3`: an action earns more the closer its
+anchor lies to the score, the best action changes at s = -0.5, 0 and 0.5, and the four utilities sum
+to zero. Source: paper, utility function.
+
+Utilities are made with scalar `math` and rounded to 12 digits, because numpy's vectorised `exp`
+differs in its last bits between processors and records are compared byte for byte.
+"""
+
+import math
+from typing import Final
+
+import numpy as np
+
+from adaexplore.benchmark.world.fields import Floats
+
+ANCHORS: Final = (-0.75, -0.25, 0.25, 0.75)
+BETA: Final = 8.0
+BOUNDARIES: Final = (-0.5, 0.0, 0.5)
+"""Scores at which the best action changes."""
+ACTIONS: Final = ("action_0", "action_1", "action_2", "action_3")
+
+Utilities = tuple[float, float, float, float]
+
+
+def utilities(score: float) -> Utilities:
+    """Utilities of the four actions at one intervention score in [-1, 1]."""
+    logits = [-BETA * (score - anchor) ** 2 for anchor in ANCHORS]
+    top = max(logits)
+    weights = [math.exp(logit - top) for logit in logits]
+    total = math.fsum(weights)
+    u0, u1, u2, u3 = (round((4.0 * weight / total - 1.0) / 3.0, 12) for weight in weights)
+    return u0, u1, u2, u3
+
+
+def best_actions(scores: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
+    """Index 0..3 of the best action at each score; a score on a boundary takes the higher one."""
+    return np.searchsorted(np.asarray(BOUNDARIES), scores, side="right")
+
+
+def boundary_distances(scores: Floats) -> Floats:
+    """Distance of each score, shape (n,), to the nearest score where the best action changes."""
+    return np.asarray(np.min(np.abs(scores[:, None] - np.asarray(BOUNDARIES)), axis=1))

@@ -1,0 +1,225 @@
+"""Configuration: from the words on a command line to one resolved document.
+
+The only module that knows Hydra, and only its compose API. Configuration files are looked for in
+`./conf`, `$ADAEXPLORE_CONF` and the packed folder, in this order. Profiles and settings are named in
+a sweep by their file names; a set such as `models=reference` is a profile file that lists members.
+"""
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from hydra import compose, initialize_config_dir
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException, OverrideParseException
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from adaexplore.errors import ConfigError
+from adaexplore.experiments import config
+from adaexplore.experiments.config import SweepConfig
+
+ROOT: Final = "adaexplore"
+"""Name of the root configuration file, unlike the usual `config`, so that a project of its own
+below `./conf` is never taken for ours."""
+PACKED: Final = (Path(__file__).parent / "conf", Path(__file__).parent.parent.parent / "conf")
+"""In a wheel, and in a checkout."""
+
+
+def sweep(overrides: Sequence[str]) -> SweepConfig:
+    """The configuration that a command line asks for.
+
+    Raises:
+        ConfigError: A key, name or value is wrong; one line that says what would be right.
+    """
+    with _hydra() as folders:
+        grid = _grid(overrides, folders)
+        document = _compose(ROOT, overrides, folders)
+        return config.from_document(_resolve(document, grid, folders))
+
+
+def _resolve(document: dict[str, Any], grid: str, folders: list[Path]) -> dict[str, Any]:
+    """The document with names replaced by what they name."""
+    given = document.pop("profiles", None) or {}
+    models = _members(_names(document, "models"), folders)
+    unused = sorted(given.keys() - set(models))
+    if unused:
+        raise ConfigError(
+            f"profiles.{unused[0]}: no such model in this sweep; models are {', '.join(models)}"
+        )
+    profiles = {name: {**_load("model", name, folders), **given.get(name, {})} for name in models}
+    settings = [
+        {"name": name, **_load("setting", name, folders)} for name in _names(document, "settings")
+    ]
+    seeds = document.get("seeds")
+    return {
+        **document,
+        "grid": grid,
+        "models": profiles,
+        "settings": settings,
+        "seeds": list(dict.fromkeys(seeds)) if isinstance(seeds, list) else [seeds],
+    }
+
+
+def _names(document: dict[str, Any], key: str) -> list[str]:
+    """One name or a list of names, without repetition."""
+    value = document.get(key)
+    names = value if isinstance(value, list) else [value]
+    for name in names:
+        if not isinstance(name, str):
+            raise ConfigError(
+                f"configuration key '{key}': expected a name or a list of names, got {value!r}"
+            )
+    if not names:
+        raise ConfigError(
+            f"configuration key '{key}': expected at least one name, got an empty list"
+        )
+    return list(dict.fromkeys(names))
+
+
+def _members(names: list[str], folders: list[Path]) -> list[str]:
+    """Profile names, sets replaced by their members."""
+    found: list[str] = []
+    for name in names:
+        loaded = _load("model", name, folders)
+        found += loaded["members"] if loaded.get("kind") == "set" else [name]
+    return list(dict.fromkeys(found))
+
+
+# -- Hydra -------------------------------------------------------------------------------------
+
+
+class SearchPath(SearchPathPlugin):
+    """Every folder after the first, which is Hydra's own main one."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Append them, the first to look in first."""
+        for folder in _folders()[1:]:
+            search_path.append(provider="adaexplore", path=f"file://{folder}")
+
+
+def _folders() -> list[Path]:
+    """The folders of the search path that exist, first one first."""
+    own = os.environ.get("ADAEXPLORE_CONF")
+    if own and not Path(own).is_dir():
+        raise ConfigError(f"ADAEXPLORE_CONF: expected a folder, got {own!r}")
+    candidates = [Path("conf"), *([Path(own)] if own else []), *PACKED]
+    return list(dict.fromkeys(path.resolve() for path in candidates if path.is_dir()))
+
+
+@contextmanager
+def _hydra() -> Iterator[list[Path]]:
+    """Hydra on the search path."""
+    folders = _folders()
+    GlobalHydra.instance().clear()
+    Plugins.instance().register(SearchPath)
+    with initialize_config_dir(config_dir=str(folders[0]), version_base="1.3"):
+        yield folders
+
+
+def _compose(name: str, overrides: Sequence[str], folders: list[Path]) -> dict[str, Any]:
+    try:
+        composed = compose(name, overrides=list(overrides))
+        document = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+    except OverrideParseException as error:
+        raise ConfigError(f"cannot read '{error.override}': expected KEY=VALUE") from None
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(_explain(error, overrides, folders)) from None
+    if not isinstance(document, dict):
+        raise ConfigError(f"{name}: expected a mapping, got {type(document).__name__}")
+    return {str(key): value for key, value in document.items()}
+
+
+def _load(group: str, name: str, folders: list[Path]) -> dict[str, Any]:
+    """One file of a group, as it stands in the first folder that has it."""
+    known = options(group, folders)
+    if name not in known:
+        raise ConfigError(
+            f"unknown {group} '{name}'{_suggest(name, known)}; known: {', '.join(known)}"
+        )
+    loaded = _compose(f"{group}/{name}", [], folders)
+    inside = loaded.get(group)
+    return inside if isinstance(inside, dict) else loaded
+
+
+def options(group: str, folders: Sequence[Path]) -> list[str]:
+    """Names of the files of a group in all folders, sorted."""
+    files = (path for folder in folders for path in (folder / group).glob("*.yaml"))
+    return sorted({path.stem for path in files})
+
+
+def _grid(overrides: Sequence[str], folders: list[Path]) -> str:
+    """The one grid that is asked for."""
+    known = options("grid", folders)
+    listed = ", ".join(known)
+    chosen = [word for word in overrides if re.match(r"\+{0,2}grid(@[^=]*)?=", word)]
+    if len(chosen) != 1:
+        got = " ".join(chosen) or "none"
+        raise ConfigError(
+            f"expected exactly one grid, such as +grid=smoke, got {got}; known: {listed}"
+        )
+    sign, _, name = chosen[0].partition("grid=")
+    if sign != "+":
+        raise ConfigError(f"a grid is added with a plus: write +grid={name}, not {chosen[0]}")
+    if name not in known:
+        raise ConfigError(
+            f"expected exactly one known grid, got '{name}'{_suggest(name, known)}; known: {listed}"
+        )
+    return name
+
+
+# -- explanations ------------------------------------------------------------------------------
+
+
+def _explain(error: Exception, overrides: Sequence[str], folders: list[Path]) -> str:
+    """One line for what Hydra and OmegaConf say in several."""
+    text = " ".join(str(error).split())
+    if (missing := re.search(r"Could not find '([\w-]+)/([\w.-]+)'", text)) is not None:
+        group, name = missing.groups()
+        known = options(group, folders)
+        return f"unknown {group} '{name}'{_suggest(name, known)}; known: {', '.join(known)}"
+    unknown = re.search(r"Key '([^']+)' is not in struct|Could not override '([^']+)'", text)
+    if unknown is not None:
+        return _unknown_key(overrides, text)
+    if (unset := re.search(r"Missing mandatory value: ([\w.]+)", text)) is not None:
+        return f"configuration key '{unset[1]}' has no value; give one on the command line"
+    return text
+
+
+def _unknown_key(overrides: Sequence[str], text: str) -> str:
+    keys = _known_keys()
+    for word in overrides:
+        key, _, value = word.lstrip("+~").partition("=")
+        if key.partition("@")[0] in keys or key.startswith(("profiles.", "grid", "hydra.")):
+            if key.startswith("profiles.") and not word.startswith("+"):
+                return f"profile fields are added with a plus: write +{word}"
+            continue
+        return f"unknown configuration key '{key}' (value {value}){_suggest(key, sorted(keys))}"
+    return text
+
+
+def _known_keys() -> set[str]:
+    """Every key, dotted, of the root configuration."""
+    composed = OmegaConf.to_container(compose(ROOT), throw_on_missing=False)
+    found: set[str] = set()
+
+    def walk(node: Any, path: str) -> None:
+        for key, value in node.items():
+            found.add(f"{path}{key}")
+            if isinstance(value, dict):
+                walk(value, f"{path}{key}.")
+
+    walk(composed, "")
+    return found
+
+
+def _suggest(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""

@@ -1,0 +1,194 @@
+"""What a person sees while a sweep runs and when it is done.
+
+On a terminal: a live line with rates and time left. Elsewhere (a log file, CI): a plain line every
+few seconds. Tables are shown with their intervals; the words of models never pass through here.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from adaexplore.benchmark.scores import metrics
+from adaexplore.experiments import tables
+from adaexplore.experiments.sweeps import Plan
+from adaexplore.experiments.tables import Estimate, Records, Table
+from adaexplore.experiments.trackers import Tracker
+
+LOG_SECONDS: Final = 10.0
+LOG_WIDTH: Final = 170
+"""Columns where the width of the output is not known."""
+
+
+def console() -> Console:
+    """Where people read: the terminal, or a wide plain page."""
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=LOG_WIDTH)
+
+
+class Meter:
+    """Counts episodes and calls, and shows them."""
+
+    def __init__(self, output: Console, total: int) -> None:
+        """Show on `output` how much of `total` episode runs is done."""
+        self._output = output
+        self._total = total
+        self._live: Progress | None = None
+        self._start = self._logged = time.monotonic()
+        self.episodes = 0
+        self.failed = 0
+        self.calls = 0
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show progress for as long as the block runs."""
+        if not self._output.is_terminal:
+            yield
+            return
+        columns = (
+            TextColumn("episodes"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+        )  # fmt: skip
+        with Progress(*columns, console=self._output) as self._live:
+            self._task = self._live.add_task("episodes", total=self._total, rate="")
+            yield
+        self._live = None
+
+    def call(self) -> None:
+        """One model call was made."""
+        self.calls += 1
+        self._show()
+
+    def episode(self, *, failed: bool) -> None:
+        """One episode run ended."""
+        self.episodes += 1
+        self.failed += failed
+        self._show(completed=True)
+
+    def _show(self, *, completed: bool = False) -> None:
+        if self._live is not None:
+            self._live.update(self._task, completed=self.episodes, rate=self._rate())
+        elif completed and time.monotonic() - self._logged >= LOG_SECONDS:
+            self._logged = time.monotonic()
+            left = self._left()
+            self._output.print(
+                f"  {self.episodes}/{self._total} episodes, {self._rate()}, {left} left"
+            )
+
+    def _rate(self) -> str:
+        seconds = max(time.monotonic() - self._start, 1e-9)
+        failures = f", {self.failed} failed" if self.failed else ""
+        return f"{self.episodes / seconds:.1f} episodes/s, {self.calls / seconds:.0f} calls/s{failures}"
+
+    def _left(self) -> str:
+        if not self.episodes:
+            return "unknown time"
+        seconds = (time.monotonic() - self._start) / self.episodes * (self._total - self.episodes)
+        return f"{seconds:.0f} s"
+
+
+def wait_for(output: Console, tracker: Tracker) -> None:
+    """Wait until a tracker has shown everything, saying how much is left."""
+    if tracker.wait(1.0):
+        return
+    with output.status("showing runs in MLflow") as status:
+        while not tracker.wait(1.0):
+            status.update(f"showing runs in MLflow: {tracker.pending()} left")
+
+
+def show_plan(output: Console, plan: Plan) -> None:
+    """What a launch will do."""
+    models = list(dict.fromkeys(cell.model for cell in plan.cells))
+    settings = list(dict.fromkeys(cell.setting.name for cell in plan.cells))
+    seeds = sorted({cell.seed for cell in plan.cells})
+    fewest, usual = plan.calls
+    output.print(f"sweep {plan.sweep}")
+    output.print(f"  models    {', '.join(models)}")
+    output.print(f"  settings  {', '.join(settings)}")
+    output.print(f"  seeds     {', '.join(map(str, seeds))}")
+    output.print(
+        f"  cells     {len(plan.cells)}, of {len(plan.worlds)} episodes each: {plan.runs} episode runs"
+    )
+    output.print(f"  finished  {len(plan.finished)}, to play {len(plan.jobs)}")
+    output.print(f"  calls     about {fewest} to {usual}")
+
+
+def show_main(output: Console, records: Records) -> None:
+    """The main table, every metric with its 95 % interval."""
+    short = {
+        "ea": "EA", "ca": "CA", "unique_probes": "unique probes", "re_probes": "re-probes",
+        "factor_recognition": "FR", "change_recognition": "CR",
+    }  # fmt: skip
+    shown = _grid("Main table (value, 95 % interval over episodes)")
+    for name in ("model", "setting", "n", *short.values()):
+        shown.add_column(
+            name, justify="left" if name in ("model", "setting") else "right", no_wrap=True
+        )
+    narrow = output.width < LOG_WIDTH
+    for (model, setting), group in records.items():
+        found = [tables.estimate(m, group, model, setting) for m in metrics.MAIN]
+        shown.add_row(model, setting, str(found[0].n), *(Text(_estimate(e, narrow)) for e in found))
+    output.print(shown)
+
+
+def show_ablation(output: Console, table: Table) -> None:
+    """Differences from default, paired by episode."""
+    if not table.rows:
+        return
+    shown = _grid("Ablations: CA against default, paired by episode (difference, 95 % interval)")
+    for name in ("model", "setting", "n", "CA default", "CA", "difference"):
+        shown.add_column(
+            name, justify="left" if name in ("model", "setting") else "right", no_wrap=True
+        )
+    for row in table.rows:
+        model, setting, n, base, value, difference, low, high = row
+        numbers = [_number(float(x)) for x in (base, value)]
+        interval = f"{float(difference):+.3f} ({float(low):+.3f} to {float(high):+.3f})"
+        undefined = math.isnan(float(difference))
+        shown.add_row(str(model), str(setting), str(n), *numbers, "" if undefined else interval)
+    output.print(shown)
+
+
+def _grid(title: str) -> RichTable:
+    return RichTable(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="",
+        box=None,
+        padding=(0, 1),
+    )
+
+
+def _estimate(e: Estimate, narrow: bool) -> str:
+    if math.isnan(e.value):
+        return ""
+    digits = 3 if abs(e.value) < 10.0 else 1
+    value = f"{e.value:.{digits}f}"
+    if math.isnan(e.low):
+        return value
+    gap = "\n" if narrow else " "
+    return f"{value}{gap}[{e.low:.{digits - 1}f}, {e.high:.{digits - 1}f}]"
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.3f}"
+
+
+def show_lines(output: Console, lines: Sequence[str]) -> None:
+    """Plain lines that are never wrapped, so that they can be copied."""
+    for line in lines:
+        output.print(line, soft_wrap=True, markup=False)

@@ -1,0 +1,162 @@
+"""Attempts: how one episode of one cell is played, interrupted, resumed and finished.
+
+Keys are `cells/<cell>/<episode>/attempt-<n>/`, with `journal.jsonl` growing as the episode plays and
+`result.json` written once, last. An attempt has one writer. A new one first copies the longest valid
+journal of the earlier ones and goes on from it, so no call is made twice; readers take the lowest
+attempt with a result.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adaexplore.benchmark.game import records
+from adaexplore.benchmark.game.protocol import Reply
+from adaexplore.benchmark.game.records import EpisodeRecord
+from adaexplore.errors import StoreError
+from adaexplore.experiments import identity, journals
+from adaexplore.experiments.journals import Journal
+from adaexplore.experiments.stores import Appender, Store
+from adaexplore.models.endpoints import Answer
+
+RESULT_VERSION: Final = 1
+MAX_ATTEMPTS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeKey:
+    """One episode of one cell, with the digest of the hidden side it must have."""
+
+    cell_id: str
+    episode_id: str
+    hidden_digest: str
+
+    @property
+    def prefix(self) -> str:
+        """Where its attempts are kept."""
+        return f"cells/{self.cell_id}/{self.episode_id}/"
+
+    def attempt(self, number: int) -> str:
+        """Where one attempt is kept."""
+        return f"{self.prefix}attempt-{number:04d}/"
+
+
+def finished(store: Store, cell_id: str) -> dict[str, str]:
+    """Key of the lowest complete attempt's result, by episode id of a cell."""
+    results: dict[str, str] = {}
+    for key in store.keys(f"cells/{cell_id}/"):
+        _, _, episode_id, *rest = key.split("/")
+        if len(rest) == 2 and rest[1] == "result.json":
+            results.setdefault(episode_id, key)
+    return results
+
+
+def read_result(store: Store, key: str) -> EpisodeRecord:
+    """The record of a finished attempt.
+
+    Raises:
+        StoreError: The result is damaged or of another version; nothing is changed.
+    """
+    where = store.locate(key)
+    try:
+        document: dict[str, Any] = json.loads(store.get(key) or b"")
+        check = document.pop("check")
+        version = document["result"]
+        sound = check == identity.digest(document) and version == RESULT_VERSION
+        record = records.from_document(document["record"]) if sound else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        version, record = RESULT_VERSION, None
+    if version != RESULT_VERSION:
+        raise StoreError(f"{where}: expected result version {RESULT_VERSION}, got {version!r}")
+    if record is None:
+        raise StoreError(
+            f"{where}: damaged result (its check does not match); nothing was changed: "
+            "move the attempt's folder away to play the episode again"
+        )
+    return record
+
+
+class Attempt:
+    """The one writer of a new attempt."""
+
+    def __init__(self, store: Store, key: EpisodeKey) -> None:
+        """Claim the next attempt and carry over the longest valid journal of the earlier ones."""
+        self._store = store
+        self._key = key
+        best, number = _longest(store, key)
+        self._appender, self.number = self._claim(number + 1)
+        self.torn = best is not None and best.torn
+        """Whether the journal that is carried on had a torn last line."""
+        self.replies: list[Reply] = [] if best is None else best.replies
+        """Replies to replay before the model is asked."""
+        if best is not None and best.entries:
+            self._appender.append(b"".join(journals.line(entry) for entry in best.entries))
+
+    def _claim(self, number: int) -> tuple[Appender, int]:
+        first = journals.header(self._key.cell_id, self._key.episode_id, self._key.hidden_digest)
+        for candidate in range(number, number + MAX_ATTEMPTS):
+            key = f"{self._key.attempt(candidate)}journal.jsonl"
+            appender = self._store.create(key, journals.line(first))
+            if appender is not None:
+                return appender, candidate
+        raise StoreError(f"{self._store.locate(self._key.prefix)}: no attempt could be claimed")
+
+    def append(self, number: int, answer: Answer) -> None:
+        """Journal one reply; durable when this returns."""
+        self._appender.append(journals.line(journals.entry(number, answer)))
+
+    def finish(self, record: EpisodeRecord) -> None:
+        """Write the result, once, last."""
+        document = {
+            "result": RESULT_VERSION,
+            "cell_id": self._key.cell_id,
+            "episode_id": self._key.episode_id,
+            "attempt": self.number,
+            "record": record.to_document(),
+        }
+        plain = json.loads(json.dumps(document))
+        plain["check"] = identity.digest(plain)
+        self._store.put(f"{self._key.attempt(self.number)}result.json", identity.canonical(plain))
+
+    def fail(self, reason: str) -> None:
+        """Note why the attempt ended without a result; the next launch goes on from its journal."""
+        self._store.put(
+            f"{self._key.attempt(self.number)}failure.json", identity.canonical({"reason": reason})
+        )
+
+    def close(self) -> None:
+        """Release the journal."""
+        self._appender.close()
+
+
+def _longest(store: Store, key: EpisodeKey) -> tuple[Journal | None, int]:
+    """(longest valid journal, highest attempt number) of an episode's earlier attempts."""
+    best: Journal | None = None
+    highest = 0
+    for name in store.keys(key.prefix):
+        attempt, _, file = name.removeprefix(key.prefix).partition("/")
+        highest = max(highest, _number(attempt))
+        if file != "journal.jsonl":
+            continue
+        where = store.locate(name)
+        journal = journals.read(store.get(name) or b"", where)
+        if journal is None:
+            continue
+        _require_owner(journal, key, where)
+        if best is None or len(journal.entries) > len(best.entries):
+            best = journal
+    return best, highest
+
+
+def _require_owner(journal: Journal, key: EpisodeKey, where: str) -> None:
+    expected = journals.header(key.cell_id, key.episode_id, key.hidden_digest)
+    wrong = [name for name, value in expected.items() if journal.header.get(name) != value]
+    if wrong:
+        raise StoreError(
+            f"{where}: a journal of something else ({', '.join(wrong)} differ); move it away"
+        )
+
+
+def _number(attempt: str) -> int:
+    digits = attempt.removeprefix("attempt-")
+    return int(digits) if digits.isdigit() else 0

@@ -1,0 +1,106 @@
+"""The configuration of a sweep, as frozen records that refuse what they do not know.
+
+Hydra composes; `SweepConfig` is what the composed document becomes at once. Unknown keys, wrong
+types and sizes out of range fail here, each with its path in the document.
+"""
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+from pydantic_core import ErrorDetails
+
+from adaexplore.benchmark.game.protocol import Protocol
+from adaexplore.benchmark.game.settings import Setting
+from adaexplore.errors import ConfigError
+from adaexplore.models.profiles import Profile
+
+STRICT = ConfigDict(extra="forbid")
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class DatasetConfig:
+    """Which episodes are played."""
+
+    name: str
+    """A packaged dataset, or the path of a dataset folder (with a slash)."""
+    limit: int | None = Field(default=None, ge=1)
+    """Only the first so many episodes; null plays all. May grow when a sweep is launched again."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class BackendConfig:
+    """Where episodes are played."""
+
+    kind: Literal["local"]
+    concurrency: int = Field(ge=1, le=10_000)
+    """Episodes under way at once."""
+    processes: int | None = Field(ge=0, le=256)
+    """Worker processes for scripted agents; 0 plays them in this process, null means one a core."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class StoreConfig:
+    """Where journals, records and tables are kept."""
+
+    kind: Literal["folder"]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class TrackingConfig:
+    """Where runs can be looked at and compared."""
+
+    kind: Literal["none", "sqlite"]
+    experiment: Name
+    """Name of the MLflow experiment."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class SweepConfig:
+    """One launch of a grid, resolved."""
+
+    grid: Name
+    name: Name | None
+    """Name of the sweep; null means the grid's name with a digest of what is played."""
+    models: dict[str, Profile] = Field(min_length=1)
+    """Profiles by name, in the order of the tables."""
+    settings: list[Setting] = Field(min_length=1)
+    seeds: list[Seed] = Field(min_length=1)
+    """Replicates: each seeds scripted agents and is sent as sampling seed; cases never change."""
+    dataset: DatasetConfig
+    protocol: Protocol
+    backend: BackendConfig
+    store: StoreConfig
+    tracking: TrackingConfig
+    runs_dir: str = Field(min_length=1)
+    """Folder of everything that is written; relative to where the command runs."""
+
+    def document(self) -> dict[str, Any]:
+        """The resolved configuration as plain data; secrets are never in it."""
+        return asdict(self)
+
+
+_SWEEP = TypeAdapter(SweepConfig)
+
+
+def from_document(document: dict[str, Any]) -> SweepConfig:
+    """The configuration of a composed document; ConfigError naming the first fault."""
+    try:
+        return _SWEEP.validate_python(document)
+    except ValidationError as error:
+        first, *others = error.errors(include_url=False)
+        path = ".".join(str(part) for part in first["loc"])
+        more = f" (and {len(others)} more faults)" if others else ""
+        raise ConfigError(f"configuration key '{path}': {_what(first)}{more}") from None
+
+
+def _what(fault: ErrorDetails) -> str:
+    if fault["type"] == "value_error":  # our own check: it says what came
+        return fault["msg"].removeprefix("Value error, ")
+    shown = repr(fault["input"])[:80]
+    if fault["type"] == "unexpected_keyword_argument":
+        return f"there is no such key; its value was {shown}"
+    return f"{fault['msg']}, got {shown}"

@@ -1,0 +1,100 @@
+"""Journals: the raw replies of one attempt, one JSON line each, as they come.
+
+The journal is what cannot be made again; everything else is recomputed from it. Every line carries
+a check over its own content. A last line that does not check was torn by a crash and is dropped
+(its reply is asked again); a bad line with good ones after it is damage and is never guessed at.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from adaexplore.benchmark.game.protocol import Reply
+from adaexplore.errors import StoreError
+from adaexplore.models.endpoints import Answer
+
+JOURNAL_VERSION: Final = 1
+_CHECK_DIGITS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """The readable part of a journal."""
+
+    header: dict[str, Any]
+    entries: tuple[dict[str, Any], ...]
+    torn: bool
+    """Whether a torn last line was dropped."""
+
+    @property
+    def replies(self) -> list[Reply]:
+        """The replies, in order."""
+        return [Reply(**entry["reply"]) for entry in self.entries]
+
+
+def header(cell_id: str, episode_id: str, hidden_digest: str) -> dict[str, Any]:
+    """First line of a journal: whose it is."""
+    return {
+        "journal": JOURNAL_VERSION,
+        "cell_id": cell_id,
+        "episode_id": episode_id,
+        "hidden_digest": hidden_digest,
+    }
+
+
+def entry(number: int, answer: Answer) -> dict[str, Any]:
+    """Line of one reply, with how it came beside it."""
+    meta = {"seconds": round(answer.seconds, 6), "attempts": answer.attempts}
+    return {"n": number, "reply": asdict(answer.reply), "meta": meta}
+
+
+def line(document: dict[str, Any]) -> bytes:
+    """A document as a line with its check."""
+    body = json.dumps(document, separators=(",", ":"))
+    return f'{body[:-1]},"check":"{_check(body)}"}}\n'.encode()
+
+
+def read(data: bytes, where: str) -> Journal | None:
+    """The journal in these bytes; None if even its header was torn.
+
+    Raises:
+        StoreError: A line is damaged that is not the last, or the header is of another version.
+    """
+    lines = data.split(b"\n")
+    torn = lines.pop() != b""
+    documents = [_document(text) for text in lines]
+    if documents and documents[-1] is None:
+        documents.pop()
+        torn = True
+    for number, document in enumerate(documents, start=1):
+        if document is None:
+            raise StoreError(
+                f"{where} line {number}: damaged in the middle (its check does not match); "
+                "nothing was changed: move the attempt's folder away to play the episode again"
+            )
+    good = [document for document in documents if document is not None]
+    if not good:
+        return None
+    first, *entries = good
+    if first.get("journal") != JOURNAL_VERSION:
+        raise StoreError(
+            f"{where}: expected journal version {JOURNAL_VERSION}, got {first.get('journal')!r}"
+        )
+    return Journal(header=first, entries=tuple(entries), torn=torn)
+
+
+def _document(text: bytes) -> dict[str, Any] | None:
+    """The document of one line, or None if its check does not match."""
+    head, mark, tail = text.rpartition(b',"check":"')
+    if not mark or not tail.endswith(b'"}'):
+        return None
+    body = head + b"}"
+    if tail[:-2] != _check(body.decode("utf-8", "replace")).encode():
+        return None
+    document: dict[str, Any] = json.loads(body)
+    return document
+
+
+def _check(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()[:_CHECK_DIGITS]

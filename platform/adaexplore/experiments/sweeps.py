@@ -1,0 +1,131 @@
+"""Sweeps: what belongs together under one name, and what a launch still has to play.
+
+A sweep's document lists its cells with their semantic configuration. Launching again resumes:
+axes and the episode limit may grow, transport may change, but a cell that is in the sweep already
+keeps its meaning, and a launch that would change it is refused with the keys named.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adaexplore.benchmark.game.records import hidden_digest
+from adaexplore.benchmark.world.episodes import World
+from adaexplore.errors import ConfigError, StoreError
+from adaexplore.experiments import attempts, identity
+from adaexplore.experiments.attempts import EpisodeKey
+from adaexplore.experiments.grids import Cell
+from adaexplore.experiments.stores import Store
+
+SWEEP_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One episode run: a cell playing an episode."""
+
+    cell: Cell
+    world: World
+    key: EpisodeKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a launch found and what it will do."""
+
+    sweep: str
+    cells: tuple[Cell, ...]
+    worlds: tuple[World, ...]
+    finished: Mapping[tuple[str, str], str]
+    """Result key by (cell id, episode id) of what need not be played."""
+    jobs: tuple[Job, ...]
+    """What is missing, in order."""
+
+    @property
+    def runs(self) -> int:
+        """Episode runs of the whole sweep."""
+        return len(self.cells) * len(self.worlds)
+
+    @property
+    def calls(self) -> tuple[int, int]:
+        """(fewest, most usual) model calls of the missing runs: two or three a window, assessments."""
+        windows = sum(len(job.world.episode.cases) for job in self.jobs)
+        asked = sum(2 if job.cell.setting.drifts else 1 for job in self.jobs)
+        return 2 * windows + asked, 3 * windows + asked
+
+
+def plan(store: Store, sweep: str, cells: tuple[Cell, ...], worlds: tuple[World, ...]) -> Plan:
+    """What is finished and what is missing of a sweep's episode runs."""
+    episodes = {world.episode.episode_id: hidden_digest(world) for world in worlds}
+    finished: dict[tuple[str, str], str] = {}
+    jobs = []
+    for cell in cells:
+        done = attempts.finished(store, cell.cell_id)
+        for world in worlds:
+            episode_id = world.episode.episode_id
+            if episode_id in done:
+                finished[cell.cell_id, episode_id] = done[episode_id]
+                continue
+            key = EpisodeKey(
+                cell_id=cell.cell_id, episode_id=episode_id, hidden_digest=episodes[episode_id]
+            )
+            jobs.append(Job(cell=cell, world=world, key=key))
+    return Plan(sweep=sweep, cells=cells, worlds=worlds, finished=finished, jobs=tuple(jobs))
+
+
+# -- the sweep's own document ------------------------------------------------------------------
+
+
+def document_key(sweep: str) -> str:
+    """Store key of a sweep's document."""
+    return f"sweeps/{sweep}/sweep.json"
+
+
+def read(store: Store, sweep: str) -> dict[str, Any] | None:
+    """A sweep's document, or None if the sweep is new; StoreError if it is damaged."""
+    key = document_key(sweep)
+    data = store.get(key)
+    if data is None:
+        return None
+    try:
+        document: dict[str, Any] = json.loads(data)
+        version = document["sweep_version"]
+    except (ValueError, KeyError, TypeError):
+        raise StoreError(
+            f"{store.locate(key)}: not a sweep document; restore or remove it"
+        ) from None
+    if version != SWEEP_VERSION:
+        raise StoreError(
+            f"{store.locate(key)}: expected sweep_version {SWEEP_VERSION}, got {version!r}"
+        )
+    return document
+
+
+def join(
+    document: dict[str, Any] | None, sweep: str, cells: tuple[Cell, ...], limit: int | None
+) -> dict[str, Any]:
+    """The sweep's document with this launch's cells in it.
+
+    Raises:
+        ConfigError: A cell of the same model, setting and seed is in the sweep with another
+            meaning; the message names the keys.
+    """
+    known: dict[str, Any] = {} if document is None else dict(document["cells"])
+    for cell in cells:
+        before = known.get(cell.label)
+        if before is not None and before["cell_id"] != cell.cell_id:
+            keys = ", ".join(identity.differing(before["semantic"], cell.semantic))
+            raise ConfigError(
+                f"sweep '{sweep}' holds {cell.label} with another meaning ({keys} differ): "
+                "launch under another name=..., or undo the change"
+            )
+        known[cell.label] = {"cell_id": cell.cell_id, "semantic": cell.semantic}
+    if document is not None:
+        limit = _larger(document["limit"], limit)
+    return {"sweep_version": SWEEP_VERSION, "name": sweep, "limit": limit, "cells": known}
+
+
+def _larger(before: int | None, now: int | None) -> int | None:
+    """The larger episode limit, where None is all: a sweep grows and never shrinks."""
+    return None if before is None or now is None else max(before, now)

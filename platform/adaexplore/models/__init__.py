@@ -1,0 +1,1 @@
+"""How models are asked: profiles and endpoints behind one call."""

@@ -1,0 +1,253 @@
+"""Datasets: built again byte for byte, anywhere; and refused when a file is not what it was."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import adaexplore
+from adaexplore.authoring import datasets, domain_files
+from adaexplore.authoring.datasets import Recipe
+from adaexplore.errors import DatasetError
+
+FEATURES = (
+    "AVX512F", "AVX512CD", "AVX512_SKX", "AVX512_CLX", "AVX512_CNL", "AVX512_ICL", "AVX2", "FMA3",
+)  # fmt: skip
+"""What older versions of numpy call the processor features that change its last bits."""
+SMALL = {"name": "small", "seed": 3, "domains": ["hospital_bed_flow"], "episodes_each": 1}
+REBUILD = """
+import hashlib, json, sys
+import numpy as np
+from adaexplore.authoring import datasets
+files = datasets.build(datasets.Recipe(**json.loads(sys.argv[1])))
+print(json.dumps({
+    "digests": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+    "features": np.show_config(mode="dicts")["SIMD Extensions"].get("found", []),
+    "hash": hash("adaexplore"),
+}))
+"""
+
+
+def digests(files):
+    return {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+
+
+def rebuild(**environment):
+    """What another process makes of the small recipe, and which features its numpy found."""
+    root = Path(adaexplore.__file__).parent.parent
+    command = [sys.executable, "-c", REBUILD, json.dumps(SMALL)]
+    env = {**os.environ, "PYTHONPATH": str(root), **environment}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def small():
+    """The files of the small recipe, built in this process."""
+    return datasets.build(Recipe(**SMALL))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A copy of the packaged dataset that a test may damage."""
+    return Path(shutil.copytree(datasets.PACKAGED / "first", tmp_path / "copy"))
+
+
+# -- building ----------------------------------------------------------------------------------
+
+
+def test_the_packaged_dataset_is_what_its_recipe_makes():
+    """Byte for byte, rejections and digests included."""
+    source = datasets.PACKAGED / "first"
+    files = datasets.build(datasets.read_recipe(source / "recipe.yaml"))
+
+    assert {"episodes.jsonl", "manifest.json"} == set(files)
+    for name, data in files.items():
+        assert (source / name).read_bytes() == data
+
+
+def test_another_hash_seed_gives_the_same_bytes(small):
+    """No set or dictionary order reaches the files."""
+    found = rebuild(PYTHONHASHSEED="2" if os.environ.get("PYTHONHASHSEED") == "1" else "1")
+
+    assert hash("adaexplore") != found["hash"]
+    assert digests(small) == found["digests"]
+
+
+def test_another_processor_gives_the_same_bytes(small):
+    """With numpy's and OpenBLAS' vector instructions off; names that numpy lacks are ignored."""
+    dispatched = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+    disabled = " ".join({*FEATURES, *dispatched})
+    found = rebuild(NPY_DISABLE_CPU_FEATURES=disabled, OPENBLAS_CORETYPE="Prescott")
+
+    assert [] == found["features"]
+    assert digests(small) == found["digests"]
+
+
+def test_a_built_dataset_loads(small, tmp_path):
+    """What `build` writes, `load` accepts, with the recipe's number of episodes for each family."""
+    for name, data in small.items():
+        (tmp_path / name).write_bytes(data)
+    loaded = datasets.load(str(tmp_path))
+
+    assert "small" == loaded.name
+    families = [world.episode.pre.family for world in loaded.worlds]
+    assert 4 == len(families) == len(set(families))
+    assert ["small-001", "small-002", "small-003", "small-004"] == [
+        world.episode.episode_id for world in loaded.worlds
+    ]
+
+
+def test_the_manifest_states_sample_size_and_quantile_method(dataset):
+    """What a reader needs to calibrate again."""
+    assert {"sample_size": 6000, "quantile_method": "linear"} == dataset.manifest["calibration"]
+    assert 6000 == dataset.manifest["parameters"]["pool_size"]
+
+
+# -- loading -----------------------------------------------------------------------------------
+
+
+def refusal(target):
+    """The one line that a load is refused with."""
+    with pytest.raises(DatasetError) as caught:
+        datasets.load(str(target))
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def edit_manifest(folder, **changed):
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
+
+
+def test_a_copy_is_the_same_dataset(folder, dataset):
+    """The digest depends on the files, not on where they lie."""
+    loaded = datasets.load(str(folder))
+
+    assert dataset.digest == loaded.digest
+    assert dataset.worlds == loaded.worlds
+
+
+def test_unknown_datasets_name_the_known_ones():
+    message = refusal("frist")
+
+    assert "unknown dataset 'frist'" in message
+    assert "first" in message.replace("frist", "")
+
+
+def test_an_edited_episode_file_is_refused(folder):
+    """One digit is enough."""
+    path = folder / "episodes.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"change_batch":5', b'"change_batch":6', 1))
+    message = refusal(folder)
+
+    assert message.startswith(f"{path}: expected sha256 ")
+    assert "the file was edited" in message
+
+
+def test_an_edited_domain_file_is_refused(folder, dataset, tmp_path, monkeypatch):
+    """A comment is enough: the domains are part of the dataset."""
+    domains = Path(shutil.copytree(domain_files.PACKAGED, tmp_path / "domains"))
+    monkeypatch.setattr(domain_files, "PACKAGED", domains)
+    assert dataset.digest == datasets.load(str(folder)).digest
+    path = domains / f"{dataset.worlds[0].domain.domain_id}.yaml"
+    path.write_text(path.read_text() + "# reworded\n")
+
+    assert refusal(folder).startswith(f"{path}: expected sha256 ")
+
+
+def test_a_missing_episode_file_is_named(folder):
+    (folder / "episodes.jsonl").unlink()
+
+    assert f"{folder / 'episodes.jsonl'}: cannot be read: No such file" in refusal(folder)
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_a_manifest_of_another_schema_is_refused(folder, version):
+    edit_manifest(folder, schema_version=version)
+    message = refusal(folder)
+
+    assert f"{folder / 'manifest.json'}: expected schema_version 1, got {version!r}" == message
+
+
+def test_a_schema_with_other_keys_is_told_apart(folder):
+    """The version is read first: a later schema need not have the keys of this one."""
+    (folder / "manifest.json").write_text('{"schema_version": 2, "files": []}')
+
+    assert "expected schema_version 1, got 2" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "3", '{"name": "first"}', '{"schema_version": 1, "name": "x"}',
+     '{"schema_version": 1, "name": "x", "sha256": 3}',
+     '{"schema_version": 1, "name": "x", "sha256": {}}'],
+)  # fmt: skip
+def test_what_is_no_manifest_is_refused(folder, text):
+    """Also one that says nothing of the episodes: they are never taken unchecked."""
+    (folder / "manifest.json").write_text(text)
+
+    assert refusal(folder).startswith(f"{folder / 'manifest.json'}: not a dataset manifest: ")
+
+
+def test_a_folder_without_a_manifest_is_refused(tmp_path):
+    assert "manifest.json: not a dataset manifest" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'{"episode_id"', b'{"id"'),
+        (b'"domain_id":"', b'"domain_id":"no_'),
+        (b'"iid_cases":[[[', b'"iid_cases":[[[1,'),
+        (b'"direction":', b'"heading":'),
+        (b"}\n", b"\n"),
+    ],
+)
+def test_a_line_that_is_no_episode_is_named(folder, old, new):
+    """Even where the manifest vouches for the file: the file and the line are named."""
+    path = folder / "episodes.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert old in lines[0]
+    path.write_bytes(b"".join([lines[1], lines[0].replace(old, new), *lines[2:]]))
+    sha256 = json.loads((folder / "manifest.json").read_text())["sha256"]
+    edit_manifest(
+        folder, sha256={**sha256, path.name: hashlib.sha256(path.read_bytes()).hexdigest()}
+    )
+
+    assert refusal(folder).startswith(f"{path} line 2: not an episode: ")
+
+
+# -- recipes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "name: x", "[1, 2", "name: x\nseed: one\ndomains: []\nepisodes_each: 1\n",
+     "name: x\nseed: 1\ndomains: [a]\nepisodes_each: 1\nfamily: additive\n", "\x00"],
+)  # fmt: skip
+def test_what_is_no_recipe_is_refused(tmp_path, text):
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text)
+    with pytest.raises(DatasetError) as caught:
+        datasets.read_recipe(path)
+
+    assert str(caught.value).startswith(f"{path}: not a dataset recipe: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_recipe_is_named(tmp_path):
+    with pytest.raises(DatasetError, match=r"recipe.yaml: not a dataset recipe: .*No such file"):
+        datasets.read_recipe(tmp_path / "recipe.yaml")
+
+
+def test_a_recipe_with_an_unknown_domain_names_the_known_ones():
+    with pytest.raises(DatasetError, match=r"unknown domain 'moon': expected one of .*, "):
+        datasets.build(Recipe(**{**SMALL, "domains": ["moon"]}))

@@ -1,0 +1,176 @@
+"""An episode killed at any reply goes on where it was, asks nothing twice, and ends the same."""
+
+import asyncio
+import json
+
+import pytest
+
+from adaexplore.backends.folder import FolderStore
+from adaexplore.benchmark.game.agents.oracle import Told
+from adaexplore.benchmark.game.records import hidden_digest
+from adaexplore.errors import StoreError
+from adaexplore.experiments import attempts, grids, sweeps
+from adaexplore.experiments.attempts import EpisodeKey
+from adaexplore.experiments.playing import play_job
+from adaexplore.models.endpoints import ModelError
+from adaexplore.models.profiles import ScriptedProfile
+from adaexplore.models.scripted import OracleEndpoint
+
+
+class Killed(BaseException):
+    """The process dies here."""
+
+
+class Counting:
+    """An endpoint that counts its calls and can die, or fail, at one of them."""
+
+    def __init__(self, inner, *, stop_at=None, error=Killed):
+        self.inner, self.stop_at, self.error, self.calls = inner, stop_at, error, 0
+
+    async def ask(self, request):
+        if self.calls == self.stop_at:
+            raise self.error("no more")
+        self.calls += 1
+        return await self.inner.ask(request)
+
+
+def make_job(world, setting):
+    profile = ScriptedProfile(kind="scripted", agent="oracle", version=1)
+    cell = grids.Cell(
+        model="oracle", profile=profile, setting=setting, seed=0, semantic={}, cell_id="c" * 32
+    )
+    key = EpisodeKey(
+        cell_id=cell.cell_id,
+        episode_id=world.episode.episode_id,
+        hidden_digest=hidden_digest(world),
+    )
+    return sweeps.Job(cell=cell, world=world, key=key)
+
+
+def play(job, store, protocol, **options):
+    endpoint = Counting(
+        OracleEndpoint(Told(world=job.world, drifts=job.cell.setting.drifts)), **options
+    )
+    outcome = asyncio.run(play_job(job, endpoint, store, protocol, on_call=lambda: None))
+    return outcome, endpoint
+
+
+@pytest.fixture
+def job(world, settings):
+    return make_job(world, settings["default"])
+
+
+def test_killed_at_every_reply_the_record_is_the_same(job, protocol, tmp_path):
+    whole, endpoint = play(job, FolderStore(tmp_path / "whole"), protocol)
+    for stop in range(endpoint.calls):
+        store = FolderStore(tmp_path / str(stop))
+        with pytest.raises(Killed):
+            play(job, store, protocol, stop_at=stop)
+        resumed, rest = play(job, store, protocol)
+
+        assert whole.record == resumed.record
+        assert stop == resumed.replayed
+        assert endpoint.calls == stop + rest.calls
+
+
+def test_killed_at_every_reply_in_one_store(job, protocol, tmp_path):
+    """Many deaths in a row: every attempt carries on the longest journal."""
+    whole, endpoint = play(job, FolderStore(tmp_path / "whole"), protocol)
+    store = FolderStore(tmp_path / "one")
+    for _ in range(endpoint.calls - 1):
+        with pytest.raises(Killed):
+            play(job, store, protocol, stop_at=1)
+    last, rest = play(job, store, protocol)
+
+    assert whole.record == last.record
+    assert 1 == rest.calls
+
+
+def test_a_torn_line_is_asked_again_and_only_that_one(job, protocol, tmp_path):
+    whole, endpoint = play(job, FolderStore(tmp_path / "whole"), protocol)
+    store = FolderStore(tmp_path / "torn")
+    with pytest.raises(Killed):
+        play(job, store, protocol, stop_at=10)
+    journal = next(tmp_path.glob("torn/cells/*/*/*/journal.jsonl"))
+    journal.write_bytes(journal.read_bytes()[:-7])
+    resumed, rest = play(job, store, protocol)
+
+    assert whole.record == resumed.record
+    assert resumed.torn
+    assert endpoint.calls - 9 == rest.calls
+
+
+def test_a_damaged_journal_is_refused_and_left_alone(job, protocol, tmp_path):
+    store = FolderStore(tmp_path)
+    with pytest.raises(Killed):
+        play(job, store, protocol, stop_at=10)
+    journal = next(tmp_path.glob("cells/*/*/*/journal.jsonl"))
+    damaged = journal.read_bytes().replace(b"request_next_batch", b"request_last_batch", 1)
+    journal.write_bytes(damaged)
+    with pytest.raises(StoreError, match=r"journal.jsonl line 2: damaged") as caught:
+        play(job, store, protocol)
+
+    assert "\n" not in str(caught.value)
+    assert damaged == journal.read_bytes()
+    assert 1 == len(list(tmp_path.glob("cells/*/*/*")))
+
+
+def test_a_journal_of_another_episode_is_refused(job, worlds, settings, protocol, tmp_path):
+    store = FolderStore(tmp_path)
+    with pytest.raises(Killed):
+        play(job, store, protocol, stop_at=3)
+    other = make_job(worlds[1], settings["default"])
+    journal = next(tmp_path.glob("cells/*/*/*/journal.jsonl"))
+    foreign = tmp_path / other.key.attempt(1) / "journal.jsonl"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_bytes(journal.read_bytes())
+    with pytest.raises(StoreError, match="episode_id"):
+        play(other, store, protocol)
+
+
+def test_a_failed_model_is_an_attempt_and_the_next_launch_goes_on(job, protocol, tmp_path):
+    store = FolderStore(tmp_path)
+    failed, _ = play(job, store, protocol, stop_at=5, error=ModelError)
+    whole, _ = play(job, store, protocol)
+
+    assert (None, "no more") == (failed.record, failed.failure)
+    assert 5 == whole.replayed
+    assert whole.record.status == "completed"
+    assert {"reason": "no more"} == json.loads(
+        next(tmp_path.glob("cells/*/*/*1/failure.json")).read_text()
+    )
+
+
+def test_the_lowest_complete_attempt_counts(job, protocol, tmp_path):
+    """Two launchers at once: both may finish, one result is read."""
+    store = FolderStore(tmp_path)
+    play(job, store, protocol)
+    play(job, store, protocol)
+    found = attempts.finished(store, job.cell.cell_id)
+
+    assert {job.key.episode_id: f"{job.key.attempt(1)}result.json"} == found
+
+
+def test_a_result_reads_back_and_its_damage_is_noticed(job, protocol, tmp_path):
+    store = FolderStore(tmp_path)
+    outcome, _ = play(job, store, protocol)
+    key = f"{job.key.attempt(1)}result.json"
+
+    assert outcome.record == attempts.read_result(store, key)
+
+    path = tmp_path / key
+    path.write_bytes(path.read_bytes().replace(b'"action":2', b'"action":1', 1))
+    with pytest.raises(StoreError, match="damaged result"):
+        attempts.read_result(store, key)
+
+
+def test_no_clock_and_no_host_in_a_result(job, protocol, tmp_path):
+    """The same bytes from two runs."""
+    for name in ("one", "two"):
+        play(job, FolderStore(tmp_path / name), protocol)
+    one, two = (
+        next((tmp_path / name).glob("cells/*/*/*/result.json")).read_bytes()
+        for name in ("one", "two")
+    )
+
+    assert one == two

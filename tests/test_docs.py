@@ -1,0 +1,67 @@
+"""Commands in the documentation run, and what it names exists."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def commands():
+    for page in PAGES:
+        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            yield from block.splitlines()
+
+
+@pytest.mark.parametrize("command", list(commands()))
+def test_every_command_runs(command, tmp_path):
+    """`make` targets are run by CI itself; all others are run here, with the records kept apart."""
+    if command.startswith("make "):
+        target = command.split()[1]
+        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        assert command in (ROOT / ".ci" / "run").read_text()
+        return
+    program, *arguments = shlex.split(command)
+    if "platform.launch" in command:
+        arguments.append(f"runs_dir={tmp_path}")
+        if "smoke" not in command:  # one of them with MLflow is enough
+            arguments.append("tracking=none")
+    path = Path(sys.executable).parent
+    done = subprocess.run(
+        [path / program, *arguments], cwd=ROOT, capture_output=True, text=True, check=False,
+        env={**os.environ, "PATH": f"{path}:{os.environ['PATH']}"},
+    )  # fmt: skip
+
+    assert 0 == done.returncode, done.stderr
+    assert "" == done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_that_a_page_names_exists(page):
+    """Relative links, images and paths in backticks that look like ours."""
+    text = page.read_text()
+    named = re.findall(r"\]\((?!http)([^)#]+)\)", text)
+    named += re.findall(r"`((?:platform|conf|docs|tests|charts|k8s|jobs)/[\w./-]+)`", text)
+
+    assert [] == [path for path in named if not (ROOT / path).exists()]
+
+
+def test_no_machine_is_named_in_the_project():
+    """No path of a developer's machine in any tracked file."""
+    files = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    home = str(ROOT.parent) + "/"
+    found = [
+        name
+        for name in files.splitlines()
+        if (ROOT / name).is_file() and home.encode() in (ROOT / name).read_bytes()
+    ]
+
+    assert [] == found

@@ -1,0 +1,267 @@
+"""The command from end to end: it plays, resumes, refuses, and says in one line what is wrong."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from adaexplore import launch
+from adaexplore.authoring import datasets
+from adaexplore.backends.folder import FolderStore
+
+GRID = ["+grid=main", "models=[random,constant,oracle]", "settings=[default,stationary]", "dataset.limit=3",
+        "tracking=none", "backend.processes=0"]  # fmt: skip
+TABLES = ("main", "ablation", "curve", "metrics", "protocol")
+
+
+def run(*words, code=0):
+    """Exit code and output of a launch in this process."""
+    assert code == launch.guarded(lambda: launch.launch([*GRID, *words]))
+
+
+def command(*words, code=None):
+    """A launch in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "adaexplore.launch", *GRID, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if code is not None:
+        assert code == done.returncode, done.stderr
+    return done
+
+
+def tables(root):
+    (folder,) = Path(root).glob("sweeps/*/tables")
+    assert {f"{name}.csv" for name in TABLES} == {path.name for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def snapshot(root):
+    """Every file below the cells, with what it holds and when it was written."""
+    return {
+        path: (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in Path(root).glob("cells/**/*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Tables of a sweep that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    subprocess.run(
+        [sys.executable, "-m", "adaexplore.launch", *GRID],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+    return folder / "runs"
+
+
+def test_the_last_path_printed_is_the_folder_of_the_tables(whole, capsys):
+    run(f"runs_dir={whole}")
+    out = capsys.readouterr().out
+    last = Path(out.strip().splitlines()[-1].split()[-1])
+
+    assert {f"{name}.csv" for name in TABLES} == {path.name for path in last.iterdir()}
+    assert "finished  18, to play 0" in out
+    assert "Main table" in out
+    assert "Ablations" in out
+
+
+def test_running_again_replays_nothing_and_shows_the_same(whole):
+    before = snapshot(whole), tables(whole)
+    run(f"runs_dir={whole}")
+
+    assert before == (snapshot(whole), tables(whole))
+
+
+def test_the_scale_is_visible(whole):
+    rows = (tables(whole)["main.csv"]).decode().splitlines()
+
+    assert any(
+        row.startswith("oracle,default,3,1.000000,1.000000,1.000000,1.000000") for row in rows
+    )
+    assert any(row.startswith("oracle,stationary,3,1.000000") for row in rows)
+
+
+def test_a_sweep_killed_at_many_moments_ends_with_the_same_tables(whole):
+    """SIGKILL after a growing number of journal writes, then once undisturbed."""
+    for target in (1, 7, 40, 90, 200, 310):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "adaexplore.launch", *GRID],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        while child.poll() is None and journaled("runs") < target:
+            time.sleep(0.002)  # the process is killed by what it has written, not by the clock
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    command(code=0)
+
+    assert tables(whole) == tables("runs")
+    assert replies(whole) == replies("runs")
+
+
+def journaled(root):
+    return sum(
+        path.read_bytes().count(b"\n") for path in Path(root).glob("cells/*/*/*/journal.jsonl")
+    )
+
+
+def replies(root):
+    """Replies of the longest journal of each episode run, without times."""
+    found = {}
+    for path in sorted(Path(root).glob("cells/*/*/*/journal.jsonl")):
+        key = path.parts[-4:-2]
+        texts = [line.split(b'"meta"')[0] for line in path.read_bytes().splitlines()[1:]]
+        found[key] = max(found.get(key, []), texts, key=len)
+    return found
+
+
+def test_interrupting_twice_is_safe_and_says_how_to_go_on(whole):
+    child = subprocess.Popen(
+        [sys.executable, "-m", "adaexplore.launch", *GRID], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    while journaled("runs") < 20:
+        time.sleep(0.002)
+    child.send_signal(signal.SIGINT)
+    child.send_signal(signal.SIGINT)
+    _, stderr = child.communicate()
+
+    assert 3 == child.returncode
+    assert "run the same command again" in stderr
+    assert "Traceback" not in stderr
+    command(code=0)
+    assert tables(whole) == tables("runs")
+
+
+def test_a_sweep_grows_under_its_name():
+    run("name=mine", "dataset.limit=1", "models=[random]")
+    run("name=mine", "dataset.limit=2", "models=[random,constant]", "seeds=[0,1]")
+    main = Path("runs/sweeps/mine/tables/main.csv").read_text().splitlines()
+
+    assert [
+        "random,default,4",
+        "random,stationary,4",
+        "constant,default,4",
+        "constant,stationary,4",
+    ] == [",".join(row.split(",")[:3]) for row in main[1:]]
+
+
+def test_a_change_of_meaning_under_a_name_is_refused_with_the_keys(capsys):
+    run("name=mine", "dataset.limit=1", "models=[random]")
+    before = snapshot("runs")
+    run("name=mine", "dataset.limit=1", "models=[random]", "protocol.max_probes=8", code=2)
+    message = capsys.readouterr().err
+
+    assert (
+        "sweep 'mine' holds random/default/0 with another meaning (protocol.max_probes differ)"
+        in message
+    )
+    assert before == snapshot("runs")
+
+
+def test_another_sweep_uses_the_cells_again(capsys):
+    run("name=one", "dataset.limit=1")
+    run("name=two", "dataset.limit=1")
+
+    assert "finished  6, to play 0" in capsys.readouterr().out
+
+
+def test_a_dry_run_writes_nothing(capsys):
+    run("--dry-run")
+
+    assert "18 episode runs" in capsys.readouterr().out
+    assert [] == list(Path().glob("runs/cells/*")) + list(Path().glob("runs/sweeps/*"))
+
+
+def test_a_second_process_on_the_same_sweep_is_refused(capsys):
+    with FolderStore(Path("runs")).locked("sweeps/mine/lock"):
+        run("name=mine", code=4)
+
+    message = capsys.readouterr().err
+    assert f"run by process {os.getpid()}" in message
+    assert 1 == message.count("\n")
+
+
+def test_a_torn_journal_is_carried_on(whole):
+    shutil.copytree(whole, "runs")
+    result = min(Path("runs").glob("cells/*/*/*/result.json"))
+    result.unlink()
+    journal = result.with_name("journal.jsonl")
+    journal.write_bytes(journal.read_bytes()[:-5])
+    run()
+
+    assert tables(whole) == tables("runs")
+
+
+def test_a_damaged_journal_and_a_damaged_result_stop_the_launch(whole, capsys):
+    shutil.copytree(whole, "runs")
+    result = min(Path("runs").glob("cells/*/*/*/result.json"))
+    kept = result.read_bytes()
+    result.write_bytes(kept.replace(b'"utilities":[', b'"utilities":[9,', 1))
+    run(code=4)
+    first = capsys.readouterr().err
+    result.unlink()
+    journal = result.with_name("journal.jsonl")
+    journal.write_bytes(journal.read_bytes().replace(b'\\"', b"'", 1))
+    damaged = journal.read_bytes()
+    run(code=4)
+    second = capsys.readouterr().err
+
+    assert f"{result}: damaged result" in first
+    assert f"{journal} line 2: damaged" in second
+    assert damaged == journal.read_bytes()
+    assert (1, 1) == (first.count("\n"), second.count("\n"))
+
+
+def test_an_edited_dataset_is_refused(capsys, tmp_path):
+    folder = tmp_path / "edited"
+    shutil.copytree(datasets.PACKAGED / "first", folder)
+    lines = (folder / "episodes.jsonl").read_text()
+    (folder / "episodes.jsonl").write_text(lines.replace('"change_batch":5', '"change_batch":6', 1))
+    run(f"dataset.name={folder}", code=2)
+    message = capsys.readouterr().err
+
+    assert f"{folder}/episodes.jsonl: expected sha256" in message
+    assert 1 == message.count("\n")
+
+
+def test_a_read_only_place_is_named(capsys):
+    run("runs_dir=/proc/runs", code=4)
+
+    assert "/proc/runs" in capsys.readouterr().err
+
+
+def test_a_full_disk_stops_the_launch_and_loses_nothing(whole):
+    """A real one: the largest file that the process may write is smaller than a journal."""
+    limited = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))\n"
+        "from adaexplore import launch; launch.main(sys.argv[1:])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", limited, *GRID], capture_output=True, text=True, check=False
+    )
+
+    assert 4 == done.returncode
+    assert "File too large" in done.stderr
+    assert 1 == done.stderr.count("\n")
+    command(code=0)
+    assert tables(whole) == tables("runs")
+
+
+def test_a_place_that_is_a_file_is_named(capsys):
+    Path("runs").write_text("in the way")
+    run(code=4)
+
+    assert "runs" in capsys.readouterr().err
+    assert "in the way" == Path("runs").read_text()
