@@ -26,6 +26,7 @@ class Transcript(NamedTuple):
     requests: list[tuple[Message, ...]]
     replies: list[Reply]
     record: EpisodeRecord
+    schemas: list[dict]
 
     @property
     def turns(self):
@@ -43,16 +44,17 @@ class Transcript(NamedTuple):
 def drive(world, setting, player, protocol=None, *, recorded=(), most=400):
     """Play one episode; `recorded` replies come before the player's own."""
     playing = play(world, setting, protocol or Protocol())
-    requests, replies, request = [], [], next(playing)
+    requests, replies, schemas, request = [], [], [], next(playing)
     while len(requests) < most:
         requests.append(request.messages)
+        schemas.append(request.schema)
         index = len(replies)
         reply = recorded[index] if index < len(recorded) else player(request.messages)
         replies.append(reply if isinstance(reply, Reply) else Reply(text=reply))
         try:
             request = playing.send(replies[-1])
         except StopIteration as stop:
-            return Transcript(requests, replies, stop.value)
+            return Transcript(requests, replies, stop.value, schemas)
     raise AssertionError(f"the episode did not end within {most} turns")
 
 
@@ -129,7 +131,9 @@ def steady(points):
             finish_reason="length" if cut else "stop",
             reasoning="a thought that is never sent back",
             input_tokens=sum(len(m.content) for m in messages),
+            cached_tokens=len(messages),
             output_tokens=len(text),
+            reasoning_tokens=7,
         )
 
     return player

@@ -31,7 +31,11 @@ def test_every_model_composes(model):
     document = yaml.safe_load((CONF / "model" / f"{model}.yaml").read_text())
 
     assert document.get("members", [model]) == list(config.models)
-    assemble.check_models(config)
+    if all(getattr(profile, "model", "known") for profile in config.models.values()):
+        assemble.check_models(config)
+    else:
+        with pytest.raises(ConfigError, match=r"add \+profiles\.\w+\.model=NAME"):
+            assemble.check_models(config)
 
 
 @pytest.mark.parametrize("setting", names("setting"))
@@ -45,7 +49,7 @@ def test_every_setting_composes(setting):
     ("group", "name"),
     [
         (group, name)
-        for group in ("dataset", "backend", "store", "tracking", "protocol")
+        for group in ("dataset", "backend", "store", "tracking", "protocol", "serving")
         for name in names(group)
     ],
 )

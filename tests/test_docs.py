@@ -46,9 +46,10 @@ def test_every_command_runs(command, tmp_path):
 def test_every_path_that_a_page_names_exists(page):
     """Relative links, images and paths in backticks that look like ours."""
     text = page.read_text()
-    named = re.findall(r"\]\((?!http)([^)#]+)\)", text)
-    named += re.findall(r"`((?:platform|conf|docs|tests|charts|k8s|jobs)/[\w./-]+)`", text)
+    links = re.findall(r"\]\((?!http)([^)#]+)\)", text)
+    named = re.findall(r"`((?:platform|conf|docs|tests|charts|k8s|jobs)/[\w./-]+)`", text)
 
+    assert [] == [path for path in links if not (page.parent / path).exists()]
     assert [] == [path for path in named if not (ROOT / path).exists()]
 
 

@@ -157,6 +157,16 @@ def test_a_sweep_grows_under_its_name():
     ] == [",".join(row.split(",")[:3]) for row in main[1:]]
 
 
+def test_a_sweep_over_lite_grows_to_all_and_plays_nothing_twice(capsys):
+    """The same episodes in another split are the same cells; other episodes are refused."""
+    run("name=mine", "dataset=lite", "dataset.limit=2", "models=[random]")
+    run("name=mine", "dataset=v1", "dataset.limit=3", "models=[random]")
+    assert "finished  4, to play 2" in capsys.readouterr().out
+    run("name=mine", "dataset=dev", "models=[random]", code=2)
+
+    assert "sweep 'mine' plays split test with limit 3 (3 episodes)" in capsys.readouterr().err
+
+
 def test_a_change_of_meaning_under_a_name_is_refused_with_the_keys(capsys):
     run("name=mine", "dataset.limit=1", "models=[random]")
     before = snapshot("runs")
@@ -227,12 +237,12 @@ def test_a_damaged_journal_and_a_damaged_result_stop_the_launch(whole, capsys):
 def test_an_edited_dataset_is_refused(capsys, tmp_path):
     folder = tmp_path / "edited"
     shutil.copytree(datasets.PACKAGED / "first", folder)
-    lines = (folder / "episodes.jsonl").read_text()
-    (folder / "episodes.jsonl").write_text(lines.replace('"change_batch":5', '"change_batch":6', 1))
-    run(f"dataset.name={folder}", code=2)
+    lines = (folder / "test.jsonl").read_text()
+    (folder / "test.jsonl").write_text(lines.replace('"change_batch":5', '"change_batch":6', 1))
+    run("dataset=first", f"dataset.name={folder}", code=2)
     message = capsys.readouterr().err
 
-    assert f"{folder}/episodes.jsonl: expected sha256" in message
+    assert f"{folder}/test.jsonl: expected sha256" in message
     assert 1 == message.count("\n")
 
 

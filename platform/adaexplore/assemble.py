@@ -1,24 +1,39 @@
 """Assembly: from a configuration to the objects that play it.
 
-The one place where names in a configuration become stores, trackers, models and workers.
+The one place where names in a configuration become stores, trackers and models.
 """
 
+import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Self
+from zlib import crc32
 
 from adaexplore.backends.folder import FolderStore
 from adaexplore.benchmark.game.agents.oracle import Told
 from adaexplore.errors import ConfigError
+from adaexplore.experiments import identity
 from adaexplore.experiments.config import SweepConfig
 from adaexplore.experiments.sweeps import Job, Plan
 from adaexplore.experiments.trackers import NoTracker, Tracker
-from adaexplore.models import scripted
+from adaexplore.models import preflight, scripted, secrets
+from adaexplore.models.activity import Activity
+from adaexplore.models.budget import Budget
+from adaexplore.models.client import Account, HttpEndpoint
 from adaexplore.models.endpoints import Endpoint
+from adaexplore.models.governor import Governor
+from adaexplore.models.hosts import ModelHost
+from adaexplore.models.profiles import RemoteProfile, ScriptedProfile, VllmProfile
 from adaexplore.models.scripted import OracleEndpoint, ScriptedEndpoint, Workers
+from adaexplore.models.transport import HttpTransport
 
 FEW_RUNS = 8
 """With fewer episode runs than this, starting worker processes costs more than it saves."""
+
+Connect = Callable[[Job], Endpoint]
 
 
 def store(config: SweepConfig) -> FolderStore:
@@ -35,38 +50,160 @@ def tracker(config: SweepConfig, sweep: str) -> Tracker:
     return MlflowTracker(Path(config.runs_dir), experiment=config.tracking.experiment, sweep=sweep)
 
 
-def check_models(config: SweepConfig) -> None:
-    """Refuse, before the first episode, a profile that cannot be played (ConfigError)."""
-    known = scripted.versions()
+def host(config: SweepConfig, notify: Callable[[str], None]) -> ModelHost | None:
+    """What serves open models, if anything here does."""
+    if config.serving.kind == "none":
+        return None
+    from adaexplore.backends.vllm.hosts import VllmHost
+
+    return VllmHost(config.serving, Path(config.runs_dir) / "serving", notify=notify)
+
+
+def remote_models(config: SweepConfig) -> dict[str, RemoteProfile]:
+    """Profiles that are asked over a network, by name."""
+    return {
+        name: profile
+        for name, profile in config.models.items()
+        if not isinstance(profile, ScriptedProfile)
+    }
+
+
+def check_models(config: SweepConfig, *, first_prompt_chars: int = 0) -> None:
+    """Refuse, before anything is asked, a profile that cannot be played (ConfigError)."""
     for name, profile in config.models.items():
-        version = known.get(profile.agent)
-        if version is None:
+        if isinstance(profile, ScriptedProfile):
+            _check_agent(name, profile)
+        else:
+            preflight.check_profile(name, profile, first_prompt_chars=first_prompt_chars)
+            _check_price(name, profile, config)
+
+
+def _check_agent(name: str, profile: ScriptedProfile) -> None:
+    known = scripted.versions()
+    version = known.get(profile.agent)
+    if version is None:
+        listed = ", ".join(sorted(known))
+        raise ConfigError(f"model '{name}': unknown agent '{profile.agent}'; known: {listed}")
+    if version != profile.version:
+        raise ConfigError(
+            f"model '{name}': the profile says version {profile.version} of agent "
+            f"'{profile.agent}', this code has version {version}; set version: {version}"
+        )
+
+
+def _check_price(name: str, profile: RemoteProfile, config: SweepConfig) -> None:
+    prices = profile.prices
+    unknown = None in (prices.input_usd_per_mtok, prices.output_usd_per_mtok)
+    if config.budget.cap_usd is not None and unknown:
+        raise ConfigError(
+            f"model '{name}': budget.cap_usd needs a price; add "
+            f"+profiles.{name}.prices.input_usd_per_mtok=... and output_usd_per_mtok=..."
+        )
+
+
+@dataclass
+class Models:
+    """The models of one launch: what they share, and how a job gets its endpoint."""
+
+    config: SweepConfig
+    plan: Plan
+    budget: Budget
+    host: ModelHost | None = None
+    """Serves open models; None refuses a model that has no address."""
+    activity: Activity = field(default_factory=Activity)
+    fingerprints: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What each server that we started says of itself, by model."""
+    governors: dict[str, Governor] = field(default_factory=dict)
+    """One for each (provider, account, model), by its name."""
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    _workers: Workers = field(init=False)
+    _accounts: dict[str, Account] = field(default_factory=dict)
+
+    async def __aenter__(self) -> Self:
+        """Read the secrets and ask every address that is known; ConfigError before any episode."""
+        try:
+            await self._open()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Close connections and stop workers."""
+        await self._stack.aclose()
+
+    @asynccontextmanager
+    async def connected(self, name: str) -> AsyncIterator[Connect]:
+        """What binds a job of this model to an endpoint; serves the model first where that is due."""
+        profile = self.config.models[name]
+        if isinstance(profile, ScriptedProfile):
+            yield self._scripted
+        elif profile.route.base_url is not None:
+            yield self._remote(name, (profile.route.base_url,))
+        elif isinstance(profile, VllmProfile) and self.host is not None:
+            async with self.host.serving(name, profile) as served:
+                self.fingerprints[name] = served.fingerprint
+                for url in served.base_urls:
+                    await preflight.check_endpoint(name, self._accounts[name], url)
+                yield self._remote(name, served.base_urls)
+        else:
             raise ConfigError(
-                f"model '{name}': unknown agent '{profile.agent}'; known: {', '.join(sorted(known))}"
-            )
-        if version != profile.version:
-            raise ConfigError(
-                f"model '{name}': the profile says version {profile.version} of agent "
-                f"'{profile.agent}', this code has version {version}; set version: {version}"
+                f"model '{name}': nothing serves it; add serving=vllm_process, or "
+                f"+profiles.{name}.route.base_url=http://.../v1 where it is served already"
             )
 
+    async def _open(self) -> None:
+        self._workers = self._stack.enter_context(Workers(self._worker_count()))
+        for name, profile in remote_models(self.config).items():
+            transport = HttpTransport(profile.route, profile.patience)
+            await self._stack.enter_async_context(transport)
+            self._accounts[name] = self._account(name, profile, transport)
+        for name, account in self._accounts.items():
+            if account.profile.route.base_url is not None:
+                await preflight.check_endpoint(name, account, account.profile.route.base_url)
 
-def workers(config: SweepConfig, plan: Plan) -> Workers:
-    """Worker processes for the scripted agents of a plan."""
-    count = config.backend.processes
-    if count is None:
-        count = 0 if len(plan.jobs) < FEW_RUNS else os.cpu_count() or 1
-    return Workers(count)
+    # -- endpoints -----------------------------------------------------------------------------
 
-
-def connector(pool: Workers) -> Callable[[Job], Endpoint]:
-    """What binds a job's model to the job."""
-
-    def connect(job: Job) -> Endpoint:
+    def _scripted(self, job: Job) -> Endpoint:
         profile = job.cell.profile
+        if not isinstance(profile, ScriptedProfile):
+            raise TypeError(f"expected a scripted profile, got {profile.kind}")
         if profile.agent == scripted.ORACLE:
             return OracleEndpoint(Told(world=job.world, drifts=job.cell.setting.drifts))
-        key = f"{job.cell.cell_id}/{job.key.episode_id}"
-        return ScriptedEndpoint(profile.agent, job.cell.seed, workers=pool, key=key)
+        return ScriptedEndpoint(
+            profile.agent, job.cell.seed, workers=self._workers, key=job.key.prefix
+        )
 
-    return connect
+    def _remote(self, name: str, base_urls: tuple[str, ...]) -> Connect:
+        account = self._accounts[name]
+        server = self.fingerprints.get(name)
+        mark = None if server is None else identity.digest(server)[:12]
+
+        def connect(job: Job) -> Endpoint:
+            # An episode keeps to one replica, so that its prefix cache is warm.
+            url = base_urls[crc32(job.key.episode_id.encode()) % len(base_urls)]
+            key = f"{job.cell.label} {job.key.episode_id}"
+            return HttpEndpoint(account, base_url=url, seed=job.cell.seed, key=key, server=mark)
+
+        return connect
+
+    def _account(self, name: str, profile: RemoteProfile, transport: HttpTransport) -> Account:
+        headers, values = secrets.headers(name, profile)
+        key = profile.auth.key_env or profile.auth.key_file or "no key"
+        governed = f"{profile.provider} ({key}) {profile.model}"
+        governor = self.governors.get(governed)
+        activity = self.activity
+        if governor is None:
+            governor = Governor(governed, profile.limits, activity.clock)
+            self.governors[governed] = governor
+        return Account(
+            profile=profile, transport=transport, governor=governor, budget=self.budget,
+            activity=activity, headers=headers, secrets=values, sleep=asyncio.sleep,
+        )  # fmt: skip
+
+    def _worker_count(self) -> int:
+        scripted_jobs = sum(isinstance(job.cell.profile, ScriptedProfile) for job in self.plan.jobs)
+        count = self.config.backend.processes
+        if count is None:
+            count = 0 if scripted_jobs < FEW_RUNS else os.cpu_count() or 1
+        return count if scripted_jobs else 0

@@ -25,6 +25,7 @@ from omegaconf.errors import OmegaConfBaseException
 from adaexplore.errors import ConfigError
 from adaexplore.experiments import config
 from adaexplore.experiments.config import SweepConfig
+from adaexplore.models.profiles import Profile
 
 ROOT: Final = "adaexplore"
 """Name of the root configuration file, unlike the usual `config`, so that a project of its own
@@ -43,6 +44,20 @@ def sweep(overrides: Sequence[str]) -> SweepConfig:
         grid = _grid(overrides, folders)
         document = _compose(ROOT, overrides, folders)
         return config.from_document(_resolve(document, grid, folders))
+
+
+def profile(name: str, overrides: Sequence[str] = ()) -> Profile:
+    """One model profile, with `+profiles.NAME.FIELD=VALUE` laid over it; ConfigError if it is none."""
+    with _hydra() as folders:
+        loaded = _load("model", name, folders)
+        if loaded.get("kind") == "set":
+            raise ConfigError(f"model '{name}': expected one profile, got a set of them")
+        document = _compose(ROOT, [f"models={name}", *overrides], folders)
+        given = document.get("profiles") or {}
+        if unused := sorted(given.keys() - {name}):
+            raise ConfigError(f"profiles.{unused[0]}: expected a field of profiles.{name}")
+        merged = OmegaConf.to_container(OmegaConf.merge(loaded, given.get(name, {})))
+    return config.profile(name, merged)
 
 
 def _resolve(document: dict[str, Any], grid: str, folders: list[Path]) -> dict[str, Any]:

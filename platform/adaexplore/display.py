@@ -24,9 +24,11 @@ from rich.text import Text
 
 from adaexplore.benchmark.scores import metrics
 from adaexplore.experiments import tables
+from adaexplore.experiments.forecasts import Forecast
 from adaexplore.experiments.sweeps import Plan
 from adaexplore.experiments.tables import Estimate, Records, Table
 from adaexplore.experiments.trackers import Tracker
+from adaexplore.models.activity import Activity
 
 LOG_SECONDS: Final = 10.0
 LOG_WIDTH: Final = 170
@@ -42,8 +44,9 @@ def console() -> Console:
 class Meter:
     """Counts episodes and calls, and shows them."""
 
-    def __init__(self, output: Console, total: int) -> None:
-        """Show on `output` how much of `total` episode runs is done."""
+    def __init__(self, output: Console, total: int, activity: Activity) -> None:
+        """Show on `output` how much of `total` episode runs is done, and who waits for what."""
+        self._activity = activity
         self._output = output
         self._total = total
         self._live: Progress | None = None
@@ -84,6 +87,8 @@ class Meter:
         elif completed and time.monotonic() - self._logged >= LOG_SECONDS:
             self._logged = time.monotonic()
             left = self._left()
+            for line in self._activity.longest_waits(3):
+                self._output.print(f"    {line}", markup=False)
             self._output.print(
                 f"  {self.episodes}/{self._total} episodes, {self._rate()}, {left} left"
             )
@@ -124,6 +129,14 @@ def show_plan(output: Console, plan: Plan) -> None:
     )
     output.print(f"  finished  {len(plan.finished)}, to play {len(plan.jobs)}")
     output.print(f"  calls     about {fewest} to {usual}")
+
+
+def show_forecasts(output: Console, forecasts: dict[str, Forecast]) -> None:
+    """What the missing episode runs of each remote model will take, as far as can be told."""
+    for name, f in forecasts.items():
+        money = "price unknown" if f.usd is None else f"about {f.usd:.2f} USD"
+        tokens = f"{f.input_tokens / 1e6:.1f} M tokens in, {f.output_tokens / 1e6:.1f} M out"
+        output.print(f"  forecast  {name}: {f.calls} calls, {tokens}, {money} (reasoning apart)")
 
 
 def show_main(output: Console, records: Records) -> None:

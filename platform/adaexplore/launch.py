@@ -5,30 +5,31 @@ turn, and the tables are the same bytes as those of an uninterrupted run.
 """
 
 import asyncio
-import json
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any, Final
 
-import yaml
 from rich.console import Console
 
-from adaexplore import assemble, configure, display, provenance
+from adaexplore import assemble, configure, display, publish
+from adaexplore.assemble import Models
 from adaexplore.authoring import datasets
-from adaexplore.backends import local
 from adaexplore.backends.folder import FolderStore
+from adaexplore.backends.local import Lane, Player
 from adaexplore.benchmark.game.records import EpisodeRecord
-from adaexplore.benchmark.scores import metrics
-from adaexplore.errors import AdaExploreError
-from adaexplore.experiments import attempts, figures, grids, sweeps, tables
+from adaexplore.errors import AdaExploreError, ConfigError
+from adaexplore.experiments import attempts, forecasts, grids, sweeps, tables, usages
 from adaexplore.experiments.config import SweepConfig
+from adaexplore.experiments.forecasts import Forecast
 from adaexplore.experiments.playing import Outcome
-from adaexplore.experiments.sweeps import Plan
+from adaexplore.experiments.sweeps import Job, Plan
 from adaexplore.experiments.tables import Group, Table
 from adaexplore.experiments.trackers import Tracker
+from adaexplore.experiments.usages import Usage
+from adaexplore.models.budget import Budget
+from adaexplore.models.profiles import ScriptedProfile
 
 DONE: Final = 0
 PARTIAL: Final = 3
@@ -44,12 +45,15 @@ launch left, and ends with the tables. Run it again at any time.
   models=[random,oracle] profile and set names (conf/model/)
   settings=[default]     settings (conf/setting/)
   seeds=[0,1,2]          replicates
+  dataset=v1             another dataset or split: first, v1, lite, dev (conf/dataset/)
   dataset.limit=8        only the first episodes
   name=my-sweep          a name of your own; launching under it again resumes it
   runs_dir=runs          where everything is written
   tracking=none          without MLflow
   +profiles.NAME.FIELD=V a field of a model's profile
-  --dry-run              show the plan and stop
+  budget.cap_usd=20      never spend more, over all launches of the sweep
+  --dry-run              show the plan and its forecast, and stop
+  --yes                  do not ask about a forecast above budget.confirm_over_usd
 
 exit codes: 0 done, 2 configuration, 3 partial (some episodes failed, or interrupted),
 4 infrastructure"""
@@ -88,14 +92,19 @@ def guarded(command: Callable[[], int]) -> int:
 
 def launch(words: Sequence[str]) -> int:
     """Exit code of a launch."""
-    dry = "--dry-run" in words
-    overrides = [word for word in words if word != "--dry-run"]
+    options = {word for word in words if word.startswith("--")}
+    if unknown := sorted(options - {"--dry-run", "--yes"}):
+        raise ConfigError(f"unknown option {unknown[0]}: expected --dry-run or --yes")
     output = display.console()
-    config = configure.sweep(overrides)
+    config = configure.sweep([word for word in words if word not in options])
     assemble.check_models(config)
     prepared = prepare(config)
     display.show_plan(output, prepared.plan)
-    if dry:
+    forecast = _forecast(prepared)
+    display.show_forecasts(output, forecast)
+    if "--dry-run" in options:
+        return DONE
+    if not _confirmed(config, forecast, yes="--yes" in options):
         return DONE
     with prepared.store.locked(f"sweeps/{prepared.plan.sweep}/lock"):
         return _run(prepared, output)
@@ -103,29 +112,102 @@ def launch(words: Sequence[str]) -> int:
 
 def prepare(config: SweepConfig) -> Prepared:
     """The plan of a launch: what the sweep's name holds and what is missing."""
-    dataset = datasets.load(config.dataset.name)
+    dataset = datasets.load(config.dataset.name, config.dataset.split)
     cells = grids.expand(config, dataset.digest)
     name = grids.sweep_name(config, cells)
     store = assemble.store(config)
-    document = sweeps.join(sweeps.read(store, name), name, cells, config.dataset.limit)
-    limit = document["limit"]
-    plan = sweeps.plan(store, name, cells, dataset.worlds[:limit])
+    limit = config.dataset.limit
+    ids = tuple(world.episode.episode_id for world in dataset.worlds[:limit])
+    asked = sweeps.Selection(split=dataset.split, limit=limit, episode_ids=ids)
+    document = sweeps.join(sweeps.read(store, name), name, cells, asked)
+    chosen = sweeps.selected(document)
+    if chosen.split != dataset.split:
+        dataset = datasets.load(config.dataset.name, chosen.split)
+    plan = sweeps.plan(store, name, cells, dataset.worlds[: chosen.limit])
     return Prepared(config=config, store=store, plan=plan, document=document)
 
 
+def _forecast(prepared: Prepared) -> dict[str, Forecast]:
+    """Forecast of what is missing, by remote model; refuses a context that is too small."""
+    config, plan = prepared.config, prepared.plan
+    remote = assemble.remote_models(config)
+    if not remote:
+        return {}
+    world = plan.worlds[0]
+    sizes = {s.name: forecasts.measure(world, s, config.protocol) for s in config.settings}
+    longest = max(size.first_chars for size in sizes.values())
+    assemble.check_models(config, first_prompt_chars=longest)
+    return {
+        name: forecasts.forecast(
+            profile, [sizes[j.cell.setting.name] for j in plan.jobs if j.cell.model == name]
+        )
+        for name, profile in remote.items()
+    }
+
+
+def _confirmed(config: SweepConfig, forecast: dict[str, Forecast], *, yes: bool) -> bool:
+    """Whether the user agrees to the forecast; asked only above the configured amount."""
+    usd = sum(f.usd or 0.0 for f in forecast.values())
+    limit = config.budget.confirm_over_usd
+    if usd <= limit or yes:
+        return True
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            f"the forecast of {usd:.2f} USD is over budget.confirm_over_usd={limit:g}: "
+            "add --yes, or raise it"
+        )
+    return input(f"The forecast is {usd:.2f} USD. Go on? [y/N] ").strip().lower() in ("y", "yes")
+
+
 def _run(prepared: Prepared, output: Console) -> int:
-    store, plan = prepared.store, prepared.plan
-    _write_documents(prepared)
-    tracker = assemble.tracker(prepared.config, plan.sweep)
+    store, plan, config = prepared.store, prepared.plan, prepared.config
+    publish.documents(store, config, plan, prepared.document)
+    tracker = assemble.tracker(config, plan.sweep)
     records = _read_finished(store, plan, tracker)
-    failures = asyncio.run(_play(prepared, records, tracker, output))
+    spent = _spent(prepared)
+    host = assemble.host(config, lambda line: output.print(f"  {line}", markup=False))
+    models = assemble.Models(config, plan, _budget(config, spent), host)
+    failures = asyncio.run(_play(prepared, models, records, tracker, output))
     grouped = _grouped(plan, records)
     made = tables.all_tables(grouped)
-    files = _write_results(store, plan.sweep, made)
-    _track(tracker, prepared, grouped, files)
+    files = publish.results(store, plan.sweep, made)
+    table = tables.accounting_table(_usages(prepared))
+    history = {name: governor.history for name, governor in models.governors.items()}
+    publish.accounting(store, plan.sweep, table, history)
+    publish.fingerprints(store, plan.sweep, models.fingerprints)
+    publish.track(tracker, plan, grouped, files)
     display.wait_for(output, tracker)
     _show(output, prepared, grouped, made, tracker, failures)
     return PARTIAL if failures else DONE
+
+
+def _usages(prepared: Prepared) -> dict[Group, Usage]:
+    """What all attempts of the sweep have spent, by (model, setting)."""
+    found: dict[Group, Usage] = {}
+    for cell in prepared.plan.cells:
+        prices = getattr(cell.profile, "prices", usages.UNPRICED)
+        usage = usages.of_cell(prepared.store, cell.cell_id, prices)
+        found.setdefault((cell.model, cell.setting.name), Usage()).add(usage)
+    return found
+
+
+def _spent(prepared: Prepared) -> Usage:
+    """What the remote models of the sweep have spent so far, over all launches."""
+    total = Usage()
+    for cell in prepared.plan.cells:
+        if not isinstance(cell.profile, ScriptedProfile):
+            total.add(usages.of_cell(prepared.store, cell.cell_id, cell.profile.prices))
+    return total
+
+
+def _budget(config: SweepConfig, spent: Usage) -> Budget:
+    return Budget(
+        cap_usd=config.budget.cap_usd,
+        cap_tokens=config.budget.cap_tokens,
+        spent_usd=spent.usd,
+        spent_tokens=spent.tokens,
+        unpriced_tokens=spent.unpriced_tokens,
+    )
 
 
 def _read_finished(
@@ -143,6 +225,7 @@ def _read_finished(
 
 async def _play(
     prepared: Prepared,
+    models: Models,
     records: dict[tuple[str, str], EpisodeRecord],
     tracker: Tracker,
     output: Console,
@@ -150,24 +233,32 @@ async def _play(
     """Play the missing jobs into `records`; returns the outcomes without a record."""
     plan, config = prepared.plan, prepared.config
     failures = []
-    meter = display.Meter(output, len(plan.jobs))
-    with assemble.workers(config, plan) as pool, meter.shown():
-        async for outcome in local.outcomes(
-            plan.jobs,
-            assemble.connector(pool),
-            prepared.store,
-            config.protocol,
-            concurrency=config.backend.concurrency,
-            on_call=meter.call,
-        ):
-            meter.episode(failed=outcome.record is None)
-            if outcome.record is None:
-                failures.append(outcome)
-                continue
-            job = outcome.job
-            records[job.cell.cell_id, job.key.episode_id] = outcome.record
-            tracker.episode(job.cell, outcome.record)
+    meter = display.Meter(output, len(plan.jobs), models.activity)
+    player = Player(
+        store=prepared.store,
+        protocol=config.protocol,
+        concurrency=config.backend.concurrency,
+        on_call=meter.call,
+    )
+    async with models:
+        with meter.shown():
+            async for outcome in player.outcomes(_lanes(plan, models)):
+                meter.episode(failed=outcome.record is None)
+                if outcome.record is None:
+                    failures.append(outcome)
+                    continue
+                job = outcome.job
+                records[job.cell.cell_id, job.key.episode_id] = outcome.record
+                tracker.episode(job.cell, outcome.record)
     return failures
+
+
+def _lanes(plan: Plan, models: Models) -> list[Lane]:
+    """One lane a model that has something to play."""
+    jobs: dict[str, list[Job]] = {}
+    for job in plan.jobs:
+        jobs.setdefault(job.cell.model, []).append(job)
+    return [Lane(jobs=own, open=partial(models.connected, name)) for name, own in jobs.items()]
 
 
 def _grouped(
@@ -180,68 +271,6 @@ def _grouped(
         keys = [(cell.cell_id, world.episode.episode_id) for world in plan.worlds]
         group += [records[key] for key in keys if key in records]
     return grouped
-
-
-# -- what is written ---------------------------------------------------------------------------
-
-
-def _write_documents(prepared: Prepared) -> None:
-    """The sweep's document, the frozen configuration, and a note of this launch."""
-    store, sweep = prepared.store, prepared.plan.sweep
-    text = json.dumps(prepared.document, indent=2, sort_keys=True)
-    store.put(sweeps.document_key(sweep), text.encode())
-    origin = provenance.collect()
-    frozen = {
-        "sweep": sweep,
-        "config": prepared.config.document(),
-        "cells": {cell.label: cell.cell_id for cell in prepared.plan.cells},
-        "provenance": origin,
-    }
-    plain = json.loads(json.dumps(frozen))
-    store.put(_frozen_key(sweep), yaml.safe_dump(plain, sort_keys=False, width=100).encode())
-    note = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **origin}
-    number = len(list(store.keys(f"sweeps/{sweep}/launches/"))) + 1
-    store.put(f"sweeps/{sweep}/launches/{number:04d}.json", json.dumps(note, indent=2).encode())
-
-
-def _frozen_key(sweep: str) -> str:
-    return f"sweeps/{sweep}/frozen.yaml"
-
-
-def _write_results(store: FolderStore, sweep: str, made: Sequence[Table]) -> list[Path]:
-    """Tables and figures as files of the sweep; returns them with the frozen configuration."""
-    keys = [_frozen_key(sweep)]
-    for table in made:
-        keys.append(f"sweeps/{sweep}/tables/{table.name}.csv")
-        store.put(keys[-1], table.csv())
-    curve = next(table for table in made if table.name == "curve")
-    keys.append(f"sweeps/{sweep}/figures/ca_by_batch.png")
-    store.put(keys[-1], figures.curve_figure(curve))
-    return [Path(store.locate(key)) for key in keys]
-
-
-def _track(
-    tracker: Tracker,
-    prepared: Prepared,
-    grouped: dict[Group, list[EpisodeRecord]],
-    files: list[Path],
-) -> None:
-    """Metrics of cells and of the sweep, and the files."""
-    plan = prepared.plan
-    for cell in plan.cells:
-        label = (cell.model, cell.setting.name)
-        # A group pools seeds; a cell is one of them.
-        group = grouped[label] if len(prepared.config.seeds) == 1 else []
-        values = (
-            {m.name: metrics.value(m, tables.scored(group)) for m in metrics.MAIN} if group else {}
-        )
-        tracker.cell(cell, values)
-    overall = {
-        f"{model}/{setting}/{m.name}": metrics.value(m, tables.scored(group))
-        for (model, setting), group in grouped.items()
-        for m in metrics.MAIN
-    }
-    tracker.finish(overall, files)
 
 
 # -- what is shown -----------------------------------------------------------------------------
@@ -273,7 +302,7 @@ def _show(
     base = f"sweeps/{prepared.plan.sweep}"
     locate = prepared.store.locate
     lines += [
-        f"frozen config:     {locate(_frozen_key(prepared.plan.sweep))}",
+        f"frozen config:     {locate(publish.frozen_key(prepared.plan.sweep))}",
         f"figure:            {locate(f'{base}/figures/ca_by_batch.png')}",
         f"tables:            {locate(f'{base}/tables')}",
     ]

@@ -43,7 +43,10 @@ def document(world, setting):
     return {
         "episode_id": record.episode_id,
         "family": record.family,
-        "requests": [digest([list(message) for message in r]) for r in transcript.requests],
+        "requests": [
+            digest([[list(message) for message in messages], schema])
+            for messages, schema in zip(transcript.requests, transcript.schemas, strict=True)
+        ],
         "replies": [digest(reply.text) for reply in transcript.replies],
         "record": digest(record.to_document()),
         "counts": record.to_document()["counts"],

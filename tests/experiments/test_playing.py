@@ -7,7 +7,6 @@ import pytest
 
 from adaexplore.backends.folder import FolderStore
 from adaexplore.benchmark.game.agents.oracle import Told
-from adaexplore.benchmark.game.records import hidden_digest
 from adaexplore.errors import StoreError
 from adaexplore.experiments import attempts, grids, sweeps
 from adaexplore.experiments.attempts import EpisodeKey
@@ -42,7 +41,7 @@ def make_job(world, setting):
     key = EpisodeKey(
         cell_id=cell.cell_id,
         episode_id=world.episode.episode_id,
-        hidden_digest=hidden_digest(world),
+        hidden_digest=world.digest,
     )
     return sweeps.Job(cell=cell, world=world, key=key)
 
@@ -136,7 +135,7 @@ def test_a_failed_model_is_an_attempt_and_the_next_launch_goes_on(job, protocol,
     assert (None, "no more") == (failed.record, failed.failure)
     assert 5 == whole.replayed
     assert whole.record.status == "completed"
-    assert {"reason": "no more"} == json.loads(
+    assert {"reason": "no more", "kind": "model", "attempts": []} == json.loads(
         next(tmp_path.glob("cells/*/*/*1/failure.json")).read_text()
     )
 

@@ -17,6 +17,8 @@ from adaexplore.errors import DatasetError
 
 PACKAGED: Final = Path(__file__).parent.parent / "data" / "domains"
 _DOMAIN: Final = TypeAdapter(Domain)
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The same loader in C, ten times as fast, where PyYAML was built with it."""
 
 
 def path_of(domain_id: str) -> Path:
@@ -31,7 +33,7 @@ def path_of(domain_id: str) -> Path:
 def read(path: Path) -> Domain:
     """The domain of a file; DatasetError that lists every fault in it."""
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = yaml.load(path.read_text(encoding="utf-8"), _LOADER)  # noqa: S506 (both are safe)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise DatasetError(f"{path}: not a readable YAML file: {_one_line(error)}") from None
     domain, faults = parse(document)

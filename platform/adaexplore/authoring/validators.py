@@ -19,6 +19,8 @@ MIN_FIELDS: Final = 24
 STRENGTH: Final = (0.1, 1.0)
 CONCENTRATION: Final = (4.0, 12.0)
 COUPLING: Final = (0.0, 0.6)
+MAX_JOINED: Final = 8
+"""Fields in one constraint; a relation of more is several, and its mixtures could not be tried."""
 _ID: Final = re.compile(r"[a-z][a-z0-9_]*")
 _TOLERANCE: Final = 1e-9
 
@@ -154,6 +156,9 @@ def feasibility(domain: Domain) -> Iterable[str]:
         yield from unknown
         if len(names) < 2:
             yield f"{where}: expected a relation between fields; single ranges belong to the field"
+        if len(names) > MAX_JOINED:
+            yield f"{where}: expected at most {MAX_JOINED} fields, got {len(names)}; split it"
+            continue
         if not unknown:
             named = {field.field_id: field.unit for field in domain.fields}
             yield from units.faults(constraint.expression, named, f"{where}.expression")

@@ -1,7 +1,14 @@
-"""The local backend: every job in this process, many at once."""
+"""The local backend: every job in this process, many at once.
+
+Jobs are played in lanes, one a model: a lane opens its model (which may mean starting a server),
+plays its jobs, and closes it. Lanes run side by side; what they share (GPUs, money, places) is kept
+by those who own it.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from itertools import islice
 
 from adaexplore.benchmark.game.protocol import Protocol
@@ -10,35 +17,78 @@ from adaexplore.experiments.stores import Store
 from adaexplore.experiments.sweeps import Job
 from adaexplore.models.endpoints import Endpoint
 
+Connect = Callable[[Job], Endpoint]
 
-async def outcomes(
-    jobs: Sequence[Job],
-    connect: Callable[[Job], Endpoint],
-    store: Store,
-    protocol: Protocol,
-    *,
-    concurrency: int,
-    on_call: Callable[[], None],
-) -> AsyncIterator[Outcome]:
-    """Play jobs, at most `concurrency` at once, in order of start; yield outcomes as they come.
 
-    Raises:
-        StoreError: The store cannot be written; every other job is cancelled first, none half-done
-            in a way that its journal does not tell.
-    """
-    waiting = iter(jobs)
-    running: set[asyncio.Task[Outcome]] = set()
-    try:
-        while True:
-            for job in islice(waiting, concurrency - len(running)):
-                playing = play_job(job, connect(job), store, protocol, on_call=on_call)
-                running.add(asyncio.create_task(playing))
-            if not running:
-                return
-            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                yield task.result()
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """The jobs of one model and what opens the model."""
+
+    jobs: Sequence[Job]
+    open: Callable[[], AbstractAsyncContextManager[Connect]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Player:
+    """What all jobs of a launch have in common."""
+
+    store: Store
+    protocol: Protocol
+    concurrency: int
+    """Episodes under way at once in one lane."""
+    on_call: Callable[[], None]
+
+    async def outcomes(self, lanes: Sequence[Lane]) -> AsyncIterator[Outcome]:
+        """Play lanes side by side; yield outcomes as they come.
+
+        Raises:
+            StoreError: The store cannot be written. As with any error, every other job is
+                cancelled first, none half-done in a way that its journal does not tell.
+        """
+        queue: asyncio.Queue[Outcome] = asyncio.Queue()
+        running = {asyncio.create_task(self._play_lane(lane, queue)) for lane in lanes}
+        try:
+            while running or not queue.empty():
+                while not queue.empty():
+                    yield queue.get_nowait()
+                if running:
+                    getter = asyncio.create_task(queue.get())
+                    done, _ = await asyncio.wait(
+                        {getter, *running}, return_when=asyncio.FIRST_COMPLETED
+                    )
+                    if getter in done:
+                        yield getter.result()
+                    else:
+                        getter.cancel()
+                    for task in done - {getter}:
+                        running.discard(task)
+                        task.result()
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    async def _play_lane(self, lane: Lane, queue: asyncio.Queue[Outcome]) -> None:
+        async with lane.open() as connect:
+            async for outcome in self._play_jobs(lane.jobs, connect):
+                await queue.put(outcome)
+
+    async def _play_jobs(self, jobs: Sequence[Job], connect: Connect) -> AsyncIterator[Outcome]:
+        waiting = iter(jobs)
+        running: set[asyncio.Task[Outcome]] = set()
+        try:
+            while True:
+                for job in islice(waiting, self.concurrency - len(running)):
+                    playing = play_job(
+                        job, connect(job), self.store, self.protocol, on_call=self.on_call
+                    )
+                    running.add(asyncio.create_task(playing))
+                if not running:
+                    return
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    yield task.result()
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)

@@ -6,8 +6,7 @@ journal of the earlier ones and goes on from it, so no call is made twice; reade
 attempt with a result.
 """
 
-import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from adaexplore.benchmark.game import records
@@ -17,7 +16,9 @@ from adaexplore.errors import StoreError
 from adaexplore.experiments import identity, journals
 from adaexplore.experiments.journals import Journal
 from adaexplore.experiments.stores import Appender, Store
+from adaexplore.experiments.usages import Usage
 from adaexplore.models.endpoints import Answer
+from adaexplore.models.profiles import Prices
 
 RESULT_VERSION: Final = 1
 MAX_ATTEMPTS: Final = 10_000
@@ -58,22 +59,16 @@ def read_result(store: Store, key: str) -> EpisodeRecord:
         StoreError: The result is damaged or of another version; nothing is changed.
     """
     where = store.locate(key)
-    try:
-        document: dict[str, Any] = json.loads(store.get(key) or b"")
-        check = document.pop("check")
-        version = document["result"]
-        sound = check == identity.digest(document) and version == RESULT_VERSION
-        record = records.from_document(document["record"]) if sound else None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        version, record = RESULT_VERSION, None
-    if version != RESULT_VERSION:
-        raise StoreError(f"{where}: expected result version {RESULT_VERSION}, got {version!r}")
-    if record is None:
+    found = journals.document((store.get(key) or b"").removesuffix(b"\n"))
+    if found is None:
         raise StoreError(
             f"{where}: damaged result (its check does not match); nothing was changed: "
             "move the attempt's folder away to play the episode again"
         )
-    return record
+    if found.get("result") != RESULT_VERSION:
+        got = found.get("result")
+        raise StoreError(f"{where}: expected result version {RESULT_VERSION}, got {got!r}")
+    return records.from_document(found["record"])
 
 
 class Attempt:
@@ -84,7 +79,10 @@ class Attempt:
         self._store = store
         self._key = key
         best, number = _longest(store, key)
-        self._appender, self.number = self._claim(number + 1)
+        carried = 0 if best is None else len(best.entries)
+        self._appender, self.number = self._claim(number + 1, carried)
+        self.usage = Usage()
+        """What this attempt has spent itself."""
         self.torn = best is not None and best.torn
         """Whether the journal that is carried on had a torn last line."""
         self.replies: list[Reply] = [] if best is None else best.replies
@@ -92,8 +90,9 @@ class Attempt:
         if best is not None and best.entries:
             self._appender.append(b"".join(journals.line(entry) for entry in best.entries))
 
-    def _claim(self, number: int) -> tuple[Appender, int]:
-        first = journals.header(self._key.cell_id, self._key.episode_id, self._key.hidden_digest)
+    def _claim(self, number: int, carried: int) -> tuple[Appender, int]:
+        owner = journals.header(self._key.cell_id, self._key.episode_id, self._key.hidden_digest)
+        first = {**owner, "carried": carried}
         for candidate in range(number, number + MAX_ATTEMPTS):
             key = f"{self._key.attempt(candidate)}journal.jsonl"
             appender = self._store.create(key, journals.line(first))
@@ -101,9 +100,11 @@ class Attempt:
                 return appender, candidate
         raise StoreError(f"{self._store.locate(self._key.prefix)}: no attempt could be claimed")
 
-    def append(self, number: int, answer: Answer) -> None:
-        """Journal one reply; durable when this returns."""
-        self._appender.append(journals.line(journals.entry(number, answer)))
+    def append(self, number: int, answer: Answer, prices: Prices) -> None:
+        """Journal one reply, durable when this returns, and book what it cost."""
+        entry = journals.entry(number, answer)
+        self._appender.append(journals.line(entry))
+        self.usage.book_answer(entry["reply"], entry["meta"], prices)
 
     def finish(self, record: EpisodeRecord) -> None:
         """Write the result, once, last."""
@@ -112,17 +113,22 @@ class Attempt:
             "cell_id": self._key.cell_id,
             "episode_id": self._key.episode_id,
             "attempt": self.number,
-            "record": record.to_document(),
+            "record": record,
         }
-        plain = json.loads(json.dumps(document))
-        plain["check"] = identity.digest(plain)
-        self._store.put(f"{self._key.attempt(self.number)}result.json", identity.canonical(plain))
+        key = f"{self._key.attempt(self.number)}result.json"
+        self._store.put(key, journals.line(document))
 
-    def fail(self, reason: str) -> None:
+    def fail(self, reason: str, kind: str, tried: list[dict[str, Any]]) -> None:
         """Note why the attempt ended without a result; the next launch goes on from its journal."""
+        document = {"reason": reason, "kind": kind, "attempts": tried}
         self._store.put(
-            f"{self._key.attempt(self.number)}failure.json", identity.canonical({"reason": reason})
+            f"{self._key.attempt(self.number)}failure.json", identity.canonical(document)
         )
+
+    def book(self) -> None:
+        """Keep what the attempt has spent beside its journal."""
+        key = f"{self._key.attempt(self.number)}usage.json"
+        self._store.put(key, identity.canonical(asdict(self.usage)))
 
     def close(self) -> None:
         """Release the journal."""

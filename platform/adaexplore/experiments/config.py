@@ -27,8 +27,10 @@ class DatasetConfig:
 
     name: str
     """A packaged dataset, or the path of a dataset folder (with a slash)."""
+    split: str = Field(default="test", min_length=1)
+    """Which split of it. A selection, like the limit: an episode is the same in every split."""
     limit: int | None = Field(default=None, ge=1)
-    """Only the first so many episodes; null plays all. May grow when a sweep is launched again."""
+    """Only the first so many episodes of the split; null plays all."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -59,6 +61,41 @@ class TrackingConfig:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
+class BudgetConfig:
+    """What a sweep may spend, over all its launches."""
+
+    cap_usd: float | None = Field(ge=0)
+    """Money cap; null has none. Needs a price for every model that is not in process."""
+    cap_tokens: int | None = Field(ge=0)
+    """Token cap, input and output together; null has none."""
+    confirm_over_usd: float = Field(ge=0)
+    """A forecast above this is asked about before the launch."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ServingConfig:
+    """How open models are served on this machine; never part of an identity."""
+
+    kind: Literal["none", "vllm_process"]
+    python: str = "python3"
+    """Interpreter of the engine's own environment; a path is relative to where the command runs."""
+    command: list[str] = Field(default_factory=lambda: ["-m", "vllm.entrypoints.openai.api_server"])
+    """Words after the interpreter; the server's own arguments follow."""
+    ready_timeout_s: float = Field(default=1800.0, gt=0)
+    """From start to first completion: the weights may have to be downloaded."""
+    progress_timeout_s: float = Field(default=300.0, gt=0)
+    """How long the engine's counters may stand still; longer than the longest prompt takes to read."""
+    stop_grace_s: float = Field(default=30.0, ge=0)
+    """From the request to end to the kill."""
+    port_start: int = Field(default=8100, ge=1024, le=65535)
+    """First port that is tried; each server takes the next free one, on loopback."""
+    gpus: list[str] | None = None
+    """Ids of the GPUs to use; null asks the driver, none at all is the CPU build."""
+    max_restarts: int = Field(default=3, ge=0)
+    """Of one server while its model is played."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
 class SweepConfig:
     """One launch of a grid, resolved."""
 
@@ -75,6 +112,8 @@ class SweepConfig:
     backend: BackendConfig
     store: StoreConfig
     tracking: TrackingConfig
+    serving: ServingConfig
+    budget: BudgetConfig
     runs_dir: str = Field(min_length=1)
     """Folder of everything that is written; relative to where the command runs."""
 
@@ -84,6 +123,7 @@ class SweepConfig:
 
 
 _SWEEP = TypeAdapter(SweepConfig)
+_PROFILE: TypeAdapter[Profile] = TypeAdapter(Profile)
 
 
 def from_document(document: dict[str, Any]) -> SweepConfig:
@@ -92,9 +132,27 @@ def from_document(document: dict[str, Any]) -> SweepConfig:
         return _SWEEP.validate_python(document)
     except ValidationError as error:
         first, *others = error.errors(include_url=False)
-        path = ".".join(str(part) for part in first["loc"])
+        path = _path(first["loc"])
         more = f" (and {len(others)} more faults)" if others else ""
         raise ConfigError(f"configuration key '{path}': {_what(first)}{more}") from None
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """Dotted path of a fault, without the kind that pydantic puts after a model's name."""
+    parts = list(location)
+    if parts[0] == "models" and len(parts) > 3:
+        del parts[2]
+    return ".".join(map(str, parts))
+
+
+def profile(name: str, document: Any) -> Profile:
+    """The profile of a composed document; ConfigError naming the first fault."""
+    try:
+        return _PROFILE.validate_python(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"model '{name}': key '{path}': {_what(first)}") from None
 
 
 def _what(fault: ErrorDetails) -> str:

@@ -62,5 +62,9 @@ def sweep_name(config: SweepConfig, cells: tuple[Cell, ...]) -> str:
     """The given name, or the grid's name with 8 hex digits of what is played."""
     if config.name is not None:
         return config.name
-    played = {"cells": sorted(cell.cell_id for cell in cells), "limit": config.dataset.limit}
+    played = {
+        "cells": sorted(cell.cell_id for cell in cells),
+        "split": config.dataset.split,
+        "limit": config.dataset.limit,
+    }
     return f"{config.grid}-{identity.digest(played)[:8]}"

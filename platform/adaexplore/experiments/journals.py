@@ -10,6 +10,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+import orjson
+
 from adaexplore.benchmark.game.protocol import Reply
 from adaexplore.errors import StoreError
 from adaexplore.models.endpoints import Answer
@@ -28,13 +30,18 @@ class Journal:
     """Whether a torn last line was dropped."""
 
     @property
+    def own_entries(self) -> tuple[dict[str, Any], ...]:
+        """Entries that this attempt asked for itself; the others were paid for by an earlier one."""
+        return self.entries[int(self.header.get("carried", 0)) :]
+
+    @property
     def replies(self) -> list[Reply]:
         """The replies, in order."""
         return [Reply(**entry["reply"]) for entry in self.entries]
 
 
 def header(cell_id: str, episode_id: str, hidden_digest: str) -> dict[str, Any]:
-    """First line of a journal: whose it is."""
+    """First line of a journal: whose it is; a new attempt adds how many entries it carried over."""
     return {
         "journal": JOURNAL_VERSION,
         "cell_id": cell_id,
@@ -45,14 +52,29 @@ def header(cell_id: str, episode_id: str, hidden_digest: str) -> dict[str, Any]:
 
 def entry(number: int, answer: Answer) -> dict[str, Any]:
     """Line of one reply, with how it came beside it."""
-    meta = {"seconds": round(answer.seconds, 6), "attempts": answer.attempts}
+    meta: dict[str, Any] = {"seconds": round(answer.seconds, 6), "attempts": answer.attempts}
+    if answer.served_by:
+        meta["served_by"] = answer.served_by
     return {"n": number, "reply": asdict(answer.reply), "meta": meta}
 
 
-def line(document: dict[str, Any]) -> bytes:
-    """A document as a line with its check."""
-    body = json.dumps(document, separators=(",", ":"))
-    return f'{body[:-1]},"check":"{_check(body)}"}}\n'.encode()
+def line(document: Any) -> bytes:
+    """A document (plain data or frozen records) as one line with a check over its own bytes."""
+    try:
+        body = orjson.dumps(document)
+    except TypeError:  # half a character: legal in Python's strings and in JSON's escapes
+        body = json.dumps(document, separators=(",", ":")).encode()
+    return b'%b,"check":"%b"}\n' % (body[:-1], _check(body))
+
+
+def document(text: bytes) -> dict[str, Any] | None:
+    """The document of one line without its newline, or None if its check does not match."""
+    head, mark, tail = text.rpartition(b',"check":"')
+    body = head + b"}"
+    if not mark or tail != _check(body) + b'"}':
+        return None
+    found: dict[str, Any] = json.loads(body)
+    return found
 
 
 def read(data: bytes, where: str) -> Journal | None:
@@ -63,17 +85,17 @@ def read(data: bytes, where: str) -> Journal | None:
     """
     lines = data.split(b"\n")
     torn = lines.pop() != b""
-    documents = [_document(text) for text in lines]
+    documents = [document(text) for text in lines]
     if documents and documents[-1] is None:
         documents.pop()
         torn = True
-    for number, document in enumerate(documents, start=1):
-        if document is None:
+    for number, found in enumerate(documents, start=1):
+        if found is None:
             raise StoreError(
                 f"{where} line {number}: damaged in the middle (its check does not match); "
                 "nothing was changed: move the attempt's folder away to play the episode again"
             )
-    good = [document for document in documents if document is not None]
+    good = [found for found in documents if found is not None]
     if not good:
         return None
     first, *entries = good
@@ -84,17 +106,5 @@ def read(data: bytes, where: str) -> Journal | None:
     return Journal(header=first, entries=tuple(entries), torn=torn)
 
 
-def _document(text: bytes) -> dict[str, Any] | None:
-    """The document of one line, or None if its check does not match."""
-    head, mark, tail = text.rpartition(b',"check":"')
-    if not mark or not tail.endswith(b'"}'):
-        return None
-    body = head + b"}"
-    if tail[:-2] != _check(body.decode("utf-8", "replace")).encode():
-        return None
-    document: dict[str, Any] = json.loads(body)
-    return document
-
-
-def _check(body: str) -> str:
-    return hashlib.sha256(body.encode()).hexdigest()[:_CHECK_DIGITS]
+def _check(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest()[:_CHECK_DIGITS].encode()

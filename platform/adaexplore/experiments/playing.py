@@ -4,16 +4,24 @@ This is where the pure core meets waiting. Each reply is durable in the journal 
 sees it, so a run that is killed anywhere goes on where it was and asks nothing twice.
 """
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 from adaexplore.benchmark.game.play import play
 from adaexplore.benchmark.game.protocol import Protocol
 from adaexplore.benchmark.game.records import EpisodeRecord
+from adaexplore.errors import BudgetError
+from adaexplore.experiments import usages
 from adaexplore.experiments.attempts import Attempt
 from adaexplore.experiments.stores import Store
 from adaexplore.experiments.sweeps import Job
 from adaexplore.models.endpoints import Endpoint, ModelError
+
+T = TypeVar("T")
+_STORE_THREADS: Final = ThreadPoolExecutor(64, thread_name_prefix="store")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +52,8 @@ async def play_job(
     Raises:
         StoreError: The store cannot be written; nothing that was acknowledged is lost.
     """
-    attempt = Attempt(store, job.key)
+    attempt = await _durably(Attempt, store, job.key)
+    prices = getattr(job.cell.profile, "prices", usages.UNPRICED)
     calls = 0
     try:
         playing = play(job.world, job.cell.setting, protocol)
@@ -53,19 +62,30 @@ async def play_job(
             request = playing.send(reply)
         while True:
             answer = await endpoint.ask(request)
-            attempt.append(len(attempt.replies) + calls, answer)
+            await _durably(attempt.append, len(attempt.replies) + calls, answer, prices)
             calls += 1
             on_call()
             request = playing.send(answer.reply)
     except StopIteration as stop:
         record: EpisodeRecord = stop.value
-        attempt.finish(record)
+        await _durably(attempt.finish, record)
         return _outcome(job, attempt, calls, record=record)
-    except ModelError as error:
-        attempt.fail(str(error))
+    except (ModelError, BudgetError) as error:
+        attempt.usage.book_failures(error.attempts, prices)
+        attempt.fail(str(error), error.kind, error.attempts)
         return _outcome(job, attempt, calls, failure=str(error))
     finally:
         attempt.close()
+        if calls or attempt.usage.failed_attempts:
+            attempt.book()
+
+
+async def _durably(act: Callable[..., T], *arguments: Any) -> T:
+    """Wait for the store in a thread: a slow disk holds up one episode, not all of them.
+
+    Many episodes wait at once, and a file system syncs what waits together.
+    """
+    return await asyncio.get_running_loop().run_in_executor(_STORE_THREADS, act, *arguments)
 
 
 def _outcome(

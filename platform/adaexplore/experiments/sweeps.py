@@ -1,8 +1,12 @@
 """Sweeps: what belongs together under one name, and what a launch still has to play.
 
-A sweep's document lists its cells with their semantic configuration. Launching again resumes:
-axes and the episode limit may grow, transport may change, but a cell that is in the sweep already
+A sweep's document lists its cells with their semantic configuration, and which episodes they play.
+Launching again resumes: axes may grow, transport may change, but a cell that is in the sweep already
 keeps its meaning, and a launch that would change it is refused with the keys named.
+
+Episodes may grow as well, and a sweep never shrinks: a launch that selects all of the sweep's
+episodes and more (a higher limit, `test` after `lite`) makes them the sweep's; one that selects some
+of them plays the sweep's; any other selection is refused.
 """
 
 import json
@@ -10,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from adaexplore.benchmark.game.records import hidden_digest
 from adaexplore.benchmark.world.episodes import World
 from adaexplore.errors import ConfigError, StoreError
 from adaexplore.experiments import attempts, identity
@@ -18,7 +21,21 @@ from adaexplore.experiments.attempts import EpisodeKey
 from adaexplore.experiments.grids import Cell
 from adaexplore.experiments.stores import Store
 
-SWEEP_VERSION: Final = 1
+SWEEP_VERSION: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which episodes of a dataset a sweep plays."""
+
+    split: str
+    limit: int | None
+    """Only the first so many of the split; None is all."""
+    episode_ids: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """The selection as plain data."""
+        return {"split": self.split, "limit": self.limit, "episode_ids": list(self.episode_ids)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +74,7 @@ class Plan:
 
 def plan(store: Store, sweep: str, cells: tuple[Cell, ...], worlds: tuple[World, ...]) -> Plan:
     """What is finished and what is missing of a sweep's episode runs."""
-    episodes = {world.episode.episode_id: hidden_digest(world) for world in worlds}
+    episodes = {world.episode.episode_id: world.digest for world in worlds}
     finished: dict[tuple[str, str], str] = {}
     jobs = []
     for cell in cells:
@@ -103,13 +120,13 @@ def read(store: Store, sweep: str) -> dict[str, Any] | None:
 
 
 def join(
-    document: dict[str, Any] | None, sweep: str, cells: tuple[Cell, ...], limit: int | None
+    document: dict[str, Any] | None, sweep: str, cells: tuple[Cell, ...], selection: Selection
 ) -> dict[str, Any]:
-    """The sweep's document with this launch's cells in it.
+    """The sweep's document with this launch's cells and episodes in it.
 
     Raises:
         ConfigError: A cell of the same model, setting and seed is in the sweep with another
-            meaning; the message names the keys.
+            meaning (the message names the keys), or the episodes are others.
     """
     known: dict[str, Any] = {} if document is None else dict(document["cells"])
     for cell in cells:
@@ -121,11 +138,31 @@ def join(
                 "launch under another name=..., or undo the change"
             )
         known[cell.label] = {"cell_id": cell.cell_id, "semantic": cell.semantic}
+    episodes = selection.document()
     if document is not None:
-        limit = _larger(document["limit"], limit)
-    return {"sweep_version": SWEEP_VERSION, "name": sweep, "limit": limit, "cells": known}
+        episodes = _larger(sweep, document["episodes"], episodes)
+    return {"sweep_version": SWEEP_VERSION, "name": sweep, "episodes": episodes, "cells": known}
 
 
-def _larger(before: int | None, now: int | None) -> int | None:
-    """The larger episode limit, where None is all: a sweep grows and never shrinks."""
-    return None if before is None or now is None else max(before, now)
+def selected(document: dict[str, Any]) -> Selection:
+    """Which episodes the sweep of a document plays."""
+    episodes = document["episodes"]
+    return Selection(**{**episodes, "episode_ids": tuple(episodes["episode_ids"])})
+
+
+def _larger(sweep: str, before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """The selection that holds the other one (ConfigError if neither does)."""
+    old, new = set(before["episode_ids"]), set(now["episode_ids"])
+    if old <= new:
+        return now
+    if new < old:
+        return before
+    raise ConfigError(
+        f"sweep '{sweep}' plays {_shown(before)}, and {_shown(now)} neither holds these episodes nor "
+        "is part of them: launch under another name=..., or select what the sweep plays"
+    )
+
+
+def _shown(episodes: dict[str, Any]) -> str:
+    limit = "" if episodes["limit"] is None else f" with limit {episodes['limit']}"
+    return f"split {episodes['split']}{limit} ({len(episodes['episode_ids'])} episodes)"

@@ -8,7 +8,7 @@ import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from adaexplore.benchmark.scores import metrics, statistics
 from adaexplore.benchmark.scores.metrics import Metric
 from adaexplore.benchmark.world import seeds
 from adaexplore.benchmark.world.fields import Floats
+from adaexplore.experiments.usages import Usage
 
 DIGITS: Final = 6
 BASELINE: Final = "default"
@@ -181,6 +182,18 @@ def protocol_table(records: Records) -> Table:
         unscored = len(group) - len(scored(group))
         rows.append((model, setting, len(group), unscored, unanswered, *counts))
     return Table(name="protocol", columns=columns, rows=tuple(rows))
+
+
+def accounting_table(usages: Mapping[Group, Usage]) -> Table:
+    """What was spent a model and setting, by attempts: may differ between ways to the same scores."""
+    columns = ("model", "setting", *(field.name for field in fields(Usage)))
+    rows: list[tuple[Value, ...]] = []
+    for (model, setting), usage in usages.items():
+        values = {field.name: getattr(usage, field.name) for field in fields(Usage)}
+        if usage.unpriced_tokens:
+            values["usd"] = math.nan
+        rows.append((model, setting, *values.values()))
+    return Table(name="accounting", columns=columns, rows=tuple(rows))
 
 
 def all_tables(records: Records) -> tuple[Table, ...]:

@@ -126,6 +126,8 @@ def test_values_are_those_of_python(expression):
         ("mean((1, 2))", 1.5),
         ("max([4])", 4),
         ("sum()", 0),
+        (f"sum({','.join(['0.1'] * 10)})", 1),
+        ("sum(1e16, 1, -1e16)", 1),
         ("round(2.5)", 2),
         ("round(1234.5, -2)", 1200),
         ("log(8, 2)", 3),

@@ -12,6 +12,11 @@ from adaexplore.errors import SearchError
 
 ATTEMPTS = 3
 IDS = ("e0",)
+WIDE = {
+    "max_boundary_share": 1.0, "min_action_share_pre": 0.0, "min_action_share_post": 0.0,
+    "min_relevance": 0.0, "flip_rate": (0.0, 1.0), "max_constant_ca": 2.0,
+}  # fmt: skip
+"""Limits that every candidate meets."""
 
 
 def find(domain, family="conjunctive_gating", ids=IDS, seed=5, **changed):
@@ -40,12 +45,8 @@ def find(domain, family="conjunctive_gating", ids=IDS, seed=5, **changed):
 )
 def test_an_impossible_limit_is_the_dominating_reason(world, reason, family, changed):
     """One limit that nothing can meet, the others wide open: the error names it, with its count."""
-    wide = {
-        "max_boundary_share": 1.0, "min_action_share_pre": 0.0, "min_action_share_post": 0.0,
-        "min_relevance": 0.0, "flip_rate": (0.0, 1.0), "max_constant_ca": 2.0,
-    }  # fmt: skip
     with pytest.raises(SearchError) as caught:
-        find(world.domain, family, **{**wide, **changed})
+        find(world.domain, family, **{**WIDE, **changed})
 
     message = str(caught.value)
     assert f"the dominating reason is '{reason}' ({ATTEMPTS})" in message
@@ -55,13 +56,12 @@ def test_an_impossible_limit_is_the_dominating_reason(world, reason, family, cha
 
 def test_too_few_distinct_cases_are_a_reason(world):
     with pytest.raises(SearchError, match="too few distinct cases"):
-        find(world.domain, pool_size=90, max_boundary_share=1.0, min_action_share_post=0.0,
-             min_action_share_pre=0.0, min_relevance=0.0, flip_rate=(0.0, 1.0))  # fmt: skip
+        find(world.domain, **{**WIDE, "pool_size": 90})
 
 
-def test_an_infeasible_domain_names_the_constraint(world):
-    """A constraint that no event can meet: the reason carries its id."""
-    event = world.domain.events[0]
+def with_impossible_event(domain, *others):
+    """The domain with its first event, made infeasible by a constraint, and some other events."""
+    event = domain.events[0]
     impossible = Constraint(
         constraint_id="never_true",
         description="",
@@ -72,11 +72,26 @@ def test_an_infeasible_domain_names_the_constraint(world):
         },
     )
     families = ("conjunctive_gating",)
-    fields = tuple(replace(f, eligible_families=families) for f in world.domain.fields)
-    domain = replace(world.domain, fields=fields, events=(event,), constraints=(impossible,))
+    fields = tuple(replace(f, eligible_families=families) for f in domain.fields)
+    return replace(domain, fields=fields, events=(event, *others), constraints=(impossible,))
 
+
+def test_an_infeasible_domain_names_the_constraint(world):
+    """A constraint that no event can meet: the reason carries its id."""
     with pytest.raises(SearchError, match=r"'infeasible: never_true' \(3\)"):
-        find(domain)
+        find(with_impossible_event(world.domain))
+
+
+def test_the_reason_that_is_named_is_the_most_frequent_one(world):
+    """Two events fail for a reason each; the first of them is tried 30 times in 50, not 20."""
+    pair = {world.domain.events[0].outgoing, world.domain.events[0].incoming}
+    other = next(e for e in world.domain.events if not {e.outgoing, e.incoming} & pair)
+    wide = {**WIDE, "flip_rate": (0.98, 1.0), "pool_size": 500}
+    with pytest.raises(SearchError) as caught:
+        find(with_impossible_event(world.domain, other), **{**wide, "attempts": 50})
+    count = int(str(caught.value).rpartition("(")[2].rstrip(")"))
+
+    assert 25 < count < 50
 
 
 def test_coarse_fields_make_quartiles_coincide(world):
@@ -167,7 +182,7 @@ def test_rejections_are_counted_by_reason(dataset):
         "flip rate", "irrelevant field", "lexicographic shares", "too few distinct cases",
         "constant action scores",
     }  # fmt: skip
-    counts = dataset.manifest["rejections"]
+    counts = dataset.manifest["splits"][dataset.split]["rejections"]
 
     assert all(count > 0 for count in counts.values())
     assert {reason for reason in counts if not reason.startswith("infeasible: ")} <= known
@@ -176,8 +191,7 @@ def test_rejections_are_counted_by_reason(dataset):
 def test_change_batches_come_in_blocks(world):
     """Every four episodes of a search hold each change batch once."""
     ids = tuple(f"e{i}" for i in range(8))
-    wide = {"min_action_share_post": 0.0, "max_constant_ca": 2.0, "min_relevance": 0.0}
-    found = find(world.domain, attempts=100, ids=ids, pool_size=1500, **wide).worlds
+    found = find(world.domain, ids=ids, **{**WIDE, "attempts": 100, "pool_size": 1500}).worlds
     batches = [w.episode.change_batch for w in found]
 
     assert {5, 6, 7, 8} == set(batches[:4]) == set(batches[4:])

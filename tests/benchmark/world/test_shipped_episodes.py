@@ -131,7 +131,7 @@ def test_no_constant_action_pays(worlds, scores):
 
 def test_families_and_change_batches_are_balanced(worlds, dataset):
     """8 episodes of each family and 8 of each change batch; the same within each domain."""
-    each = dataset.manifest["episodes_each"]
+    each = dataset.manifest["splits"][dataset.split]["episodes_each"]
     domains = len({world.domain.domain_id for world in worlds})
 
     families = Counter(world.episode.pre.family for world in worlds)

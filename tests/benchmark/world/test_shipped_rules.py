@@ -209,3 +209,20 @@ def test_population_scores_equal_the_equations(worlds, pools):
                 if rule.band == 0.0 or min(gaps) > 1e-9:
                     expected = float(twins.row_score(world, rule, row))
                     assert expected == pytest.approx(actual, abs=1e-9)
+
+
+def test_no_case_hangs_on_the_last_digits_of_a_band(worlds):
+    """Where a margin equals the band, rounding would choose the decisive field."""
+    bands = 0
+    for world in worlds:
+        rows = np.asarray(
+            [row for b in (*world.episode.cases, *world.episode.iid_cases) for row in b]
+        )
+        columns = population.normalised(world.fields, rows)
+        for rule in (world.episode.pre, world.episode.post):
+            bands += rule.band > 0.0
+            for slot in rule.slots[:2] if rule.band > 0.0 else ():
+                gaps = abs(abs(rules.margin(slot, columns)) - rule.band)
+                assert gaps.min() >= 1e-9
+
+    assert 16 == bands

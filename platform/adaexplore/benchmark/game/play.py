@@ -10,7 +10,7 @@ replies".
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from adaexplore.benchmark.game import assessment, prompts, replies
+from adaexplore.benchmark.game import assessment, prompts, replies, schemas
 from adaexplore.benchmark.game.assessment import Assessment, Phase
 from adaexplore.benchmark.game.environment import (
     CaseResult,
@@ -76,6 +76,7 @@ class _Game:
     protocol: Protocol
     environment: Environment = field(init=False)
     history: History = field(init=False)
+    call_schema: schemas.Schema = field(init=False)
     counts: Counts = field(default_factory=Counts)
     faults: list[Fault] = field(default_factory=list)
     assessments: list[Assessment] = field(default_factory=list)
@@ -83,6 +84,7 @@ class _Game:
     """Whether the repair of the present scope has been used."""
 
     def __post_init__(self) -> None:
+        self.call_schema = schemas.call_schema(self.world, self.protocol)
         self.environment = Environment(self.world, self.setting, self.protocol)
         self.history = History(
             prompts.system(self.world, self.setting, self.protocol),
@@ -99,7 +101,7 @@ class _Game:
 
     def turn(self) -> Generator[Request, Reply, None]:
         """One reply of the agent and what the environment makes of it."""
-        reply = yield from self._ask(self.history.messages)
+        reply = yield from self._ask(self.history.messages, self.call_schema)
         if reply is None:
             self._fault("truncated", ())
             self._fall_back(prompts.CUT_OFF_ECHO, (), cut_off=True)
@@ -127,10 +129,12 @@ class _Game:
         else:
             self._complete(echo, accepted=True)
 
-    def _ask(self, messages: tuple[Message, ...]) -> Generator[Request, Reply, Reply | None]:
+    def _ask(
+        self, messages: tuple[Message, ...], schema: schemas.Schema
+    ) -> Generator[Request, Reply, Reply | None]:
         """A reply that was not cut off, or None when regeneration did not help."""
         for _ in range(1 + self.protocol.regenerations):
-            reply = yield Request(messages)
+            reply = yield Request(messages, schema)
             self.counts.add(reply)
             if reply.finish_reason in ("overflow", "content_filter"):
                 raise UnscoredError(reply.finish_reason)
@@ -218,7 +222,7 @@ class _Game:
         """Ask for the believed rule on a fork; one repair, one regeneration, else missing."""
         messages = self.history.fork(prompts.assessment())
         for last in (False, True):
-            reply = yield from self._ask(messages)
+            reply = yield from self._ask(messages, schemas.assessment_schema(self.world))
             if reply is None:
                 self._assessed(phase, "truncated", {})
                 return

@@ -6,7 +6,7 @@ values are decisions of ours.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 PROTOCOL_VERSION = 1
 """Raised whenever the same replies would be answered by other messages or scored otherwise."""
@@ -54,6 +54,9 @@ class Request:
     """What the agent is asked: the whole conversation so far, ending with a user message."""
 
     messages: tuple[Message, ...]
+    schema: dict[str, Any] | None = None
+    """Form of the reply as `{"name", "strict", "schema"}`, for endpoints that can be held to one
+    (the `json_schema` of a response format). The prompt says it too, and judges the reply."""
 
 
 FinishReason = Literal["stop", "length", "overflow", "content_filter"]

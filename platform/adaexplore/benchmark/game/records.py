@@ -5,8 +5,6 @@ would not make again. Utilities are unrounded (to 12 digits, so that records are
 every processor); the truth stands beside what was done, so a record can be scored by itself.
 """
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -15,7 +13,6 @@ from adaexplore.benchmark.game.assessment import Assessment, Phase
 from adaexplore.benchmark.game.environment import CaseResult, Probe
 from adaexplore.benchmark.game.protocol import Reply
 from adaexplore.benchmark.game.settings import Setting
-from adaexplore.benchmark.world import episodes
 from adaexplore.benchmark.world.episodes import World
 
 Status = Literal["completed", "overflow", "content_filter"]
@@ -130,12 +127,6 @@ def from_document(document: dict[str, Any]) -> EpisodeRecord:
     )
 
 
-def hidden_digest(world: World) -> str:
-    """Digest of everything an episode hides and shows: equal digests mean equal episodes."""
-    document = episodes.to_document(world)
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
     """What happened in an episode, as the game collects it."""
@@ -165,7 +156,7 @@ def episode_record(world: World, setting: Setting, played: Played) -> EpisodeRec
         change_batch=episode.change_batch,
         visible_fields=episode.visible_fields,
         status=played.status,
-        hidden_digest=hidden_digest(world),
+        hidden_digest=world.digest,
         observation_digest=played.observation_digest,
         truth=truth,
         cases=tuple(_case(result) for result in played.results),

@@ -6,6 +6,8 @@ the same cases; branches differ only in whether the rule changes after `change_b
 Source: paper, episode generation.
 """
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -86,6 +88,12 @@ class World:
     def fields(self) -> tuple[Field, ...]:
         """Visible fields, in the order the agent sees."""
         return tuple(self.domain.catalog[field_id] for field_id in self.episode.visible_fields)
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of everything the episode hides and shows: equal digests mean equal episodes."""
+        document = to_document(self)
+        return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
     @cached_property
     def constraints(self) -> tuple[Constraint, ...]:

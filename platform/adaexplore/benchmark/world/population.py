@@ -97,8 +97,8 @@ def _draw_once(
         for column, field in enumerate(fields):
             alpha, beta = field.populations.beta(profile)
             draws = np.sort(rng.beta(alpha, beta, size=len(rows)))
-            ranks = np.argsort(np.argsort(order[:, column], kind="stable"), kind="stable")
-            values[rows, column] = field.minimum + draws[ranks] * (field.maximum - field.minimum)
+            ranked = rows[np.argsort(order[:, column], kind="stable")]
+            values[ranked, column] = field.minimum + draws * (field.maximum - field.minimum)
     return np.stack([field.grid(values[:, i]) for i, field in enumerate(fields)], axis=1)
 
 

@@ -2,56 +2,31 @@
 
 Every candidate is a pure function of (domain, family, parameters, seed, index, attempt). A rejected
 one is counted under its reason, and the counts are reported with the dataset; a search that cannot
-succeed ends with an error that names the dominating reason. Source: paper, episode generation; the
-thresholds below are decisions of ours.
+succeed ends with an error that names the dominating reason. What makes a candidate acceptable stands
+in `acceptance`. Source: paper, episode generation.
 """
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Final
 
 import numpy as np
 
-from adaexplore.benchmark.world import calibration, population, rules, seeds, utility
+from adaexplore.benchmark.world import acceptance, calibration, population, rules, seeds
 from adaexplore.benchmark.world import fields as field_module
+from adaexplore.benchmark.world.acceptance import Parameters, RejectedError, require
 from adaexplore.benchmark.world.domains import Domain, Event
-from adaexplore.benchmark.world.episodes import (
-    BATCH_SIZE,
-    BATCHES,
-    VISIBLE,
-    Episode,
-    Transition,
-    World,
-)
+from adaexplore.benchmark.world.episodes import VISIBLE, Episode, Transition, World
 from adaexplore.benchmark.world.fields import Family, Floats
 from adaexplore.benchmark.world.population import Population
 from adaexplore.benchmark.world.rules import Rule, Slot
 from adaexplore.errors import SearchError
 
+__all__ = ["Change", "Parameters", "Result", "Searcher"]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameters:
-    """What a candidate must satisfy; frozen with the dataset."""
-
-    pool_size: int = 6000
-    """Rows of the population sample that calibration and acceptance are measured on."""
-    attempts: int = 400
-    """Candidates tried for one episode before the search ends with an error."""
-    threshold_quantiles: tuple[float, float] = (0.30, 0.70)
-    """Thresholds lie between these quantiles of the field's own population."""
-    settled_share: tuple[float, float] = (0.35, 0.65)
-    """Share of cases that a lexicographic rule's first, and then second, field settles."""
-    boundary_margin: float = 0.01
-    """Cases whose score lies this near to a boundary, under either rule, are not drawn."""
-    max_boundary_share: float = 0.10
-    min_action_share_pre: float = 0.10
-    min_action_share_post: float = 0.05
-    min_relevance: float = 0.10
-    """Share of rows whose best action changes when one relevant field alone is redrawn."""
-    flip_rate: tuple[float, float] = (0.25, 0.85)
-    max_constant_ca: float = 0.20
-    """Calibrated accuracy that no constant action may exceed in either phase."""
-    change_batches: tuple[int, ...] = (5, 6, 7, 8)
+Change = tuple[str, frozenset[str]]
+"""What an episode turns on: the id of its event and its relevant fields before the change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +35,6 @@ class Result:
 
     worlds: tuple[World, ...]
     rejections: dict[str, int]
-
-
-class _RejectedError(Exception):
-    """A candidate that fails a test; the argument is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +53,16 @@ class Searcher:
     family: Family
     seed: int
     parameters: Parameters
+    taken: frozenset[Change] = frozenset()
+    """Changes of other splits, which no episode of this search may share."""
 
-    def search(self, episode_ids: tuple[str, ...]) -> Result:
+    def search(self, episode_ids: tuple[str, ...], *, among: int | None = None) -> Result:
         """One accepted episode for each id.
+
+        Args:
+            episode_ids: Ids of the episodes, in the order of their streams.
+            among: How many episodes the whole search is for, when these ids are only its first
+                ones; the episodes are then those of the whole search. None means just these.
 
         Raises:
             SearchError: An episode is not found within `parameters.attempts` candidates, or the
@@ -99,9 +77,41 @@ class Searcher:
         rejections: Counter[str] = Counter()
         worlds = []
         for index, episode_id in enumerate(episode_ids):
-            world = self._one(compounds, index, len(episode_ids), rejections)
+            world = self._one(compounds, index, among or len(episode_ids), rejections)
             worlds.append(replace(world, episode=replace(world.episode, episode_id=episode_id)))
         return Result(worlds=tuple(worlds), rejections=dict(sorted(rejections.items())))
+
+    def usable_events(self) -> tuple[Event, ...]:
+        """Events of the domain that the family can use, in the order in which they are tried."""
+        return tuple(dict.fromkeys(compound.event for compound in self._compounds()))
+
+    def redraw(self, world: World, refused: Container[frozenset[str]], number: int) -> World:
+        """The same change of the same relevant fields among other distractors.
+
+        Args:
+            world: An episode of this search.
+            refused: Sets of distractors that may not come again.
+            number: Which redraw of the episode this is, from 1.
+
+        Raises:
+            SearchError: None is found within `parameters.attempts` candidates.
+        """
+        episode = world.episode
+        event = next(e for e in self.domain.events if e.event_id == episode.transition.event_id)
+        compound = _Compound(event=event, triple=episode.pre.field_ids)
+        core = {*episode.pre.field_ids, event.incoming}
+        for attempt in range(self.parameters.attempts):
+            rng = self._rng("redraw", episode.episode_id, number, attempt)
+            try:
+                found = self._candidate(compound, episode.change_batch, rng)
+            except (RejectedError, population.InfeasibleError):
+                continue
+            if frozenset(found.episode.visible_fields) - core not in refused:
+                return replace(found, episode=replace(found.episode, episode_id=episode.episode_id))
+        raise SearchError(
+            f"no other distractors for {episode.episode_id} of {self.domain.domain_id} / "
+            f"{self.family} in {self.parameters.attempts} candidates"
+        )
 
     def _one(
         self, compounds: list[_Compound], index: int, count: int, rejections: Counter[str]
@@ -113,7 +123,7 @@ class Searcher:
             rng = self._rng("candidate", index, attempt)
             try:
                 world = self._candidate(compound, self._change_batch(index), rng)
-            except _RejectedError as rejected:
+            except RejectedError as rejected:
                 own[str(rejected)] += 1
             except population.InfeasibleError as infeasible:
                 own[infeasible.reason] += 1
@@ -166,6 +176,7 @@ class Searcher:
             if {event.outgoing, event.reversed} <= set(triple)
             and event.incoming not in triple
             and tuple(event.incoming if f == event.outgoing else f for f in triple) in authored
+            and (event.event_id, frozenset(triple)) not in self.taken
         ]
 
     # -- one candidate -------------------------------------------------------------------------
@@ -173,6 +184,7 @@ class Searcher:
     def _candidate(self, compound: _Compound, change_batch: int, rng: np.random.Generator) -> World:
         event = compound.event
         relevant = compound.triple or self._relevant(event, rng)
+        require((event.event_id, frozenset(relevant)) not in self.taken, "taken by another split")
         visible = self._visible((*relevant, event.incoming), rng)
         pool = population.draw(
             self.domain, visible, self.parameters.pool_size, rng,
@@ -183,15 +195,15 @@ class Searcher:
         try:
             fitted = calibration.fit(rules.evidence(pre, columns))
         except ValueError:
-            raise _RejectedError("quartiles coincide") from None
+            raise RejectedError("quartiles coincide") from None
         episode = Episode(
             episode_id="", domain_id=self.domain.domain_id, visible_fields=visible, pre=pre,
             post=post, calibration=fitted, change_batch=change_batch, transition=_transition(event),
             cases=(), iid_cases=(), review=None,
         )  # fmt: skip
         world = World(domain=self.domain, episode=episode)
-        eligible = self._accept(world, pool, rng)
-        return self._with_cases(world, pool, eligible, rng)
+        eligible = acceptance.accept(world, pool, self.parameters, rng)
+        return acceptance.with_cases(world, pool, eligible, self.parameters, rng)
 
     def _relevant(self, event: Event, rng: np.random.Generator) -> tuple[str, ...]:
         taken = {event.outgoing, event.incoming, event.reversed}
@@ -200,7 +212,7 @@ class Searcher:
             for field in self.domain.fields
             if self.family in field.eligible_families and field.field_id not in taken
         ]
-        _require(thirds, "no third eligible field")
+        require(thirds, "no third eligible field")
         chosen = [event.outgoing, event.reversed, thirds[int(rng.integers(len(thirds)))]]
         return tuple(chosen[i] for i in rng.permutation(3))
 
@@ -236,103 +248,44 @@ class Searcher:
             pre, outgoing=event.outgoing, incoming=event.incoming, reversed_=event.reversed,
             threshold=0.0 if additive else _quantile(columns[event.incoming], at),
         )  # fmt: skip
+        if self.family == field_module.LEXICOGRAPHIC:
+            _require_clear_band((pre, post), columns)
         return pre, post
 
     def _band(self, rule: Rule, columns: rules.Columns, rng: np.random.Generator) -> float:
         low, high = self.parameters.settled_share
         first, second = (np.abs(rules.margin(slot, columns)) for slot in rule.slots[:2])
-        band = _quantile(first, 1.0 - rng.uniform(low, high))
+        band = _between(first, _quantile(first, 1.0 - rng.uniform(low, high)))
         rest = first <= band
         settled = float((second[rest] > band).mean())
         if not (low <= 1.0 - float(rest.mean()) <= high and low <= settled <= high):
-            raise _RejectedError("lexicographic shares")
+            raise RejectedError("lexicographic shares")
         return band
 
-    # -- acceptance ----------------------------------------------------------------------------
 
-    def _accept(self, world: World, pool: Population, rng: np.random.Generator) -> Any:
-        """Flags of the pool rows outside the boundary margin, once every test has passed."""
-        limits, episode = self.parameters, world.episode
-        scores = [world.scores(rule, pool.values) for rule in (episode.pre, episode.post)]
-        best = [utility.best_actions(s) for s in scores]
-        eligible = np.ones(len(pool.values), dtype=bool)
-        for s in scores:
-            eligible &= utility.boundary_distances(s) > limits.boundary_margin
-        _require(1.0 - eligible.mean() <= limits.max_boundary_share, "mass at boundaries")
-        least = (limits.min_action_share_pre, limits.min_action_share_post)
-        for name, actions, share in zip(("pre", "post"), best, least, strict=True):
-            shares = np.bincount(actions[eligible], minlength=4) / eligible.sum()
-            _require(shares.min() >= share, f"rare action {name}")
-        flips = float((best[0] != best[1]).mean())
-        _require(limits.flip_rate[0] <= flips <= limits.flip_rate[1], "flip rate")
-        for rule, actions in zip((episode.pre, episode.post), best, strict=True):
-            self._require_relevance(world, pool, rule, actions, rng)
-        return eligible
-
-    def _require_relevance(
-        self, world: World, pool: Population, rule: Rule, best: Any, rng: np.random.Generator
-    ) -> None:
-        for field_id in rule.field_ids:
-            redrawn = pool.values.copy()
-            column = world.episode.visible_fields.index(field_id)
-            redrawn[:, column] = rng.permutation(redrawn[:, column])
-            changed = utility.best_actions(world.scores(rule, redrawn)) != best
-            _require(changed.mean() >= self.parameters.min_relevance, "irrelevant field")
-
-    # -- cases ---------------------------------------------------------------------------------
-
-    def _with_cases(
-        self, world: World, pool: Population, eligible: Any, rng: np.random.Generator
-    ) -> World:
-        _, first = np.unique(pool.values, axis=0, return_index=True)
-        rows = np.sort(first)[eligible[np.sort(first)]]
-        pre, post = (
-            utility.best_actions(world.scores(rule, pool.values[rows]))
-            for rule in (world.episode.pre, world.episode.post)
-        )
-        half, total = BATCH_SIZE // 2, BATCHES * BATCH_SIZE
-        flips, stays = rows[pre != post], rows[pre == post]
-        _require(min(len(flips), len(stays)) >= total // 2, "too few distinct cases")
-        flips, stays = (rng.permutation(part).reshape(-1)[: total // 2] for part in (flips, stays))
-        batches = []
-        for number in range(BATCHES):
-            part = slice(number * half, (number + 1) * half)
-            batch = rng.permutation(np.concatenate([flips[part], stays[part]]))
-            batches.append(_rows(pool, batch))
-        iid = rng.permutation(rows)[:total].reshape(BATCHES, BATCH_SIZE)
-        episode = replace(
-            world.episode,
-            cases=tuple(batches),
-            iid_cases=tuple(_rows(pool, batch) for batch in iid),
-        )
-        world = replace(world, episode=episode)
-        self._require_no_constant(world)
-        return world
-
-    def _require_no_constant(self, world: World) -> None:
-        episode = world.episode
-        for rule, phase in (
-            (episode.pre, episode.cases[: episode.change_batch]),
-            (episode.post, episode.cases[episode.change_batch :]),
-        ):
-            values = np.asarray(world.utilities(rule, [row for batch in phase for row in batch]))
-            low, high = values.min(axis=1, keepdims=True), values.max(axis=1, keepdims=True)
-            share = ((values - low) / (high - low)).mean(axis=0)
-            accuracy = (share - share.mean()) / (1.0 - share.mean())
-            _require(accuracy.max() <= self.parameters.max_constant_ca, "constant action scores")
+BAND_MARGIN: Final = 1e-9
+"""No margin of the population lies this near to the band: there the decisive field would hang on the
+last bits of a float."""
 
 
-def _require(condition: object, reason: str) -> None:
-    if not condition:
-        raise _RejectedError(reason)
+def _between(values: Floats, cut: float) -> float:
+    """A cut beside this one, midway between two values of the sample, so that none lies on it."""
+    above, below = values[values > cut + BAND_MARGIN], values[values <= cut + BAND_MARGIN]
+    if not len(above) or not len(below):
+        raise RejectedError("lexicographic shares")
+    return round((float(below.max()) + float(above.min())) / 2.0, 12)
+
+
+def _require_clear_band(pair: tuple[Rule, Rule], columns: rules.Columns) -> None:
+    for rule in pair:
+        for slot in rule.slots[:2]:  # the last slot decides whatever its margin
+            gaps = np.abs(np.abs(rules.margin(slot, columns)) - rule.band)
+            if gaps.min() < BAND_MARGIN:
+                raise RejectedError("values on the band")
 
 
 def _quantile(values: Floats, q: float) -> float:
     return round(float(np.quantile(values, q, method=calibration.QUANTILE_METHOD)), 12)
-
-
-def _rows(pool: Population, indices: Any) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(int(v) for v in pool.values[i]) for i in indices)
 
 
 def _transition(event: Event) -> Transition:

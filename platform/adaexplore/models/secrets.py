@@ -1,0 +1,58 @@
+"""Secrets: read where they are named, at the last moment, and kept in memory only."""
+
+import os
+from pathlib import Path
+
+from adaexplore.errors import ConfigError
+from adaexplore.models.profiles import RemoteProfile
+
+
+def headers(name: str, profile: RemoteProfile) -> tuple[dict[str, str], list[str]]:
+    """(request headers, the secret values in them) of a profile.
+
+    Raises:
+        ConfigError: A named variable or file does not hold a value; names it, never a value.
+    """
+    found = {"Content-Type": "application/json", **profile.dialect.headers}
+    secrets = []
+    key = _key(name, profile)
+    if key is not None:
+        found[profile.auth.header] = f"{profile.auth.scheme} {key}".strip()
+        secrets.append(key)
+    for header, variable in profile.dialect.header_env.items():
+        value = _variable(name, variable)
+        found[header] = value
+        secrets.append(value)
+    return found, secrets
+
+
+def _key(name: str, profile: RemoteProfile) -> str | None:
+    auth = profile.auth
+    if auth.key_file is not None:
+        try:
+            key = Path(auth.key_file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            key = ""
+        if not key:
+            raise ConfigError(
+                f"model '{name}': the key file {auth.key_file} cannot be read or is empty"
+            )
+        return _single_line(name, f"the key file {auth.key_file}", key)
+    return None if auth.key_env is None else _variable(name, auth.key_env)
+
+
+def _variable(name: str, variable: str) -> str:
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise ConfigError(
+            f"model '{name}': the environment variable {variable} is not set; "
+            f"set it (export {variable}=...) and launch again"
+        )
+    return _single_line(name, f"the environment variable {variable}", value)
+
+
+def _single_line(name: str, source: str, value: str) -> str:
+    """A value that can stand in a header."""
+    if not value.isprintable() or not value.isascii():
+        raise ConfigError(f"model '{name}': {source} holds characters that no header can carry")
+    return value

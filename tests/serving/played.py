@@ -1,0 +1,103 @@
+"""What the suites with a real engine share: the engine's place, a profile, and calls that are retried."""
+
+import asyncio
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import aiohttp
+
+from adaexplore.backends.vllm import procfs
+from adaexplore.backends.vllm.engines import session
+from adaexplore.backends.vllm.hosts import VllmHost
+from adaexplore.experiments.config import ServingConfig
+from adaexplore.models.profiles import Hosting, VllmProfile, Weights
+
+ROOT = Path(__file__).parent.parent.parent
+CONTEXT_TOKENS = 4096
+PATIENT_S = 240.0
+
+
+def model_folder(python, *words):
+    """The small model, made if need be by the engine's own python."""
+    script = Path(__file__).parent / "make_model.py"
+    done = subprocess.run(
+        [python, "-W", "ignore", script, *words], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout.splitlines()[-1]
+
+
+def config(python, gpus, **changes):
+    return ServingConfig(
+        **{
+            "kind": "vllm_process",
+            "python": str(python),
+            "ready_timeout_s": PATIENT_S,
+            "progress_timeout_s": 60,
+            "stop_grace_s": 20,
+            "gpus": gpus,
+            "max_restarts": 1,
+            **changes,
+        }
+    )
+
+
+def profile(model, **hosting):
+    environment = {"VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1"}
+    return VllmProfile(
+        kind="vllm",
+        provider="local",
+        model=str(model),
+        weights=Weights(dtype="bfloat16", max_model_len=CONTEXT_TOKENS),
+        hosting=Hosting(arguments=["--enforce-eager"], environment=environment, **hosting),
+    )
+
+
+def host(python, notes, gpus=(), **changes):
+    return VllmHost(config(python, list(gpus), **changes), Path("serving"), notify=notes.append)
+
+
+async def complete(url, model, text, **fields):
+    """A completion, asked again as long as nobody answers: what any client of ours does."""
+    message = {"role": "user", "content": text}
+    body = {"model": model, "messages": [message], "temperature": 0, "max_tokens": 16, **fields}
+    deadline = time.monotonic() + PATIENT_S
+    async with session() as http:
+        while True:
+            try:
+                async with http.post(f"{url}/chat/completions", json=body) as answer:
+                    if answer.status == 200:
+                        return await answer.json()
+                    assert answer.status >= 500, await answer.text()
+            except aiohttp.ClientError:
+                pass
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.2)
+
+
+def family():
+    """Every process of servers that this process, or one below it, has started."""
+    return {found.pid: words(found.pid) for found in procfs.tree(os.getpid())[1:]}
+
+
+def words(pid):
+    """A process's command line; empty if it has ended."""
+    try:
+        return (procfs.PROC / str(pid) / "cmdline").read_text().replace("\0", " ").strip()
+    except OSError:
+        return ""
+
+
+def alive(pids):
+    return [pid for pid in pids if procfs.read(pid)]
+
+
+def gone(pids, timeout_s=PATIENT_S):
+    """Whether processes end."""
+    deadline = time.monotonic() + timeout_s
+    while alive(pids):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
