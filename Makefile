@@ -14,7 +14,8 @@ diagnostics: $(STAMP)
 
 # Everything that must hold: style, types, imports, behaviour, coverage of the core.
 test: $(STAMP) lint
-	$(BIN)/python -m pytest -n auto --cov --cov-report=term
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term tests/benchmark
+	$(BIN)/python -m pytest -n auto --ignore=tests/benchmark
 
 # What the client costs per call, beside the openai SDK, which is installed for this alone.
 bench: $(STAMP)

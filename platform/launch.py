@@ -5,7 +5,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from adaexplore.launch import main
+try:
+    from adaexplore.launch import main
+except ModuleNotFoundError as missing:
+    print(
+        f"error: {missing.name} is missing: run 'make .venv/.installed' and use .venv/bin/python, "
+        "or activate it",
+        file=sys.stderr,
+    )
+    sys.exit(4)
 
 if __name__ == "__main__":
     main()

@@ -133,6 +133,15 @@ BAD = [
     (["+grid=smoke", "+profiles.nobody.version=2"], "profiles.nobody: no such model"),
     (["+grid=smoke", "name=a/b"], "'name'"),
     (["+grid=smoke", "models=["], "models=["),
+    (["+grid@foo=smoke"], "write +grid=smoke, not +grid@foo=smoke"),
+    (["+grid=smoke", "models=random,oracle"], "write models=[random,oracle]"),
+    (["+grid=smoke", "seeds=range(0,3)"], "write seeds=[...]"),
+    (["+grid=smoke", "hydra.run.dir=x"], "'hydra.run.dir=x': Hydra itself is not configured here"),
+    (["+grid=smoke", "+hydra=1"], "'+hydra=1': Hydra itself"),
+    (["+grid=smoke", "hydra/launcher=basic"], "'hydra/launcher=basic': Hydra itself"),
+    (["+grid=smoke", "~hydra"], "'~hydra': Hydra itself"),
+    (["+grid=smoke", "models=modèle"], "names are ASCII, the rest needs quotes"),
+    (["+grid=smoke", 'models="modèle"'], "unknown model 'modèle'"),
 ]
 
 

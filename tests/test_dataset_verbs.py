@@ -58,10 +58,36 @@ def test_build_says_what_is_identical_and_what_differs(tiny, capsys):
 
 def test_build_into_a_file_is_refused(tiny, capsys):
     Path("in_the_way").write_text("")
-    run("build", "tiny", "--out", "in_the_way", "--processes", "1", code=2)
+    run("build", "tiny", "--out", "in_the_way", "--processes", "1", code=4)
+    run("build", "tiny", "--out", "/proc/tiny", "--processes", "1", code=4)
+    first, second = capsys.readouterr().err.splitlines()
 
-    assert "in_the_way: cannot be written: " in capsys.readouterr().err
+    assert first.startswith("error: in_the_way: ")
+    assert second.startswith("error: /proc/tiny: ")
+    assert "another folder with --out" in first
     assert tiny.is_dir()
+
+
+def test_a_recipe_of_ones_own_is_built_with_domains_of_ones_own(capsys):
+    """In place and elsewhere; what is built has what it needs to be loaded."""
+    Path("mine/domains").mkdir(parents=True)
+    Path("mine/recipe.yaml").write_text(RECIPE.replace("water_treatment", "greens"))
+    text = domain_files.path_of("water_treatment").read_text()
+    Path("mine/domains/greens.yaml").write_text(text.replace("water_treatment", "greens", 1))
+    run("build", "./mine", "--processes", "1")
+    run("build", "mine/", "--processes", "1", "--out", "elsewhere")
+    built, elsewhere = (datasets.load(f"./{name}") for name in ("mine", "elsewhere"))
+
+    assert {"greens"} == {world.domain.domain_id for world in built.worlds}
+    assert built.digest == elsewhere.digest
+    assert "mine/test.jsonl: written" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [("--help",), ("build", "--help"), ("stats", "first", "-h")])
+def test_help_is_shown_wherever_it_is_asked_for(words, capsys):
+    run(*words)
+
+    assert "usage: adaexplore dataset" in capsys.readouterr().out
 
 
 def test_validate_is_content_with_what_is_sound(tiny, capsys):

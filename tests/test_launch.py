@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from adaexplore import launch
+from adaexplore import assemble, launch, provenance, verbs
 from adaexplore.authoring import datasets
 from adaexplore.backends.folder import FolderStore
 
@@ -275,3 +275,63 @@ def test_a_place_that_is_a_file_is_named(capsys):
 
     assert "runs" in capsys.readouterr().err
     assert "in the way" == Path("runs").read_text()
+
+
+def test_sigterm_counts_as_ctrl_c(whole):
+    child = subprocess.Popen(
+        [sys.executable, "-m", "adaexplore.launch", *GRID], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    while journaled("runs") < 20:
+        time.sleep(0.002)
+    child.send_signal(signal.SIGTERM)
+    _, stderr = child.communicate()
+
+    assert (3, 1) == (child.returncode, stderr.count("\n"))
+    assert "run the same command again" in stderr
+    command(code=0)
+    assert tables(whole) == tables("runs")
+
+
+@pytest.mark.parametrize(
+    "words", [("launch", "+grid=smoke", "tracking=none"), ("dataset", "stats", "first"), ("dataset", "list")]
+)  # fmt: skip
+def test_a_full_output_is_one_line_and_a_closed_one_is_quiet(words):
+    program = [sys.executable, "-m", "adaexplore", *words]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    reader, writer = os.pipe()
+    os.close(reader)
+    closed = subprocess.run(program, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+
+    assert (4, "error: standard output: No space left on device; mend it and run again\n") == (
+        done.returncode,
+        done.stderr,
+    )
+    assert (4, "") == (closed.returncode, closed.stderr)
+
+
+@pytest.mark.parametrize("verb", ["launch", "plan", "dataset", "author"])
+def test_every_verb_has_help(verb, capsys):
+    with pytest.raises(SystemExit) as stop:
+        verbs.main([verb, "--help"])
+
+    assert 0 == stop.value.code
+    assert f"usage: adaexplore {verb} " in capsys.readouterr().out
+
+
+def test_cores_are_those_that_the_process_may_use():
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        assert 1 == assemble.cores()
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def test_outside_a_checkout_nothing_is_said_of_its_state(monkeypatch, tmp_path):
+    monkeypatch.setattr(provenance, "CHECKOUT", tmp_path)
+    found = provenance.collect()
+
+    assert (None, None) == (found["commit"], found["dirty"])

@@ -59,6 +59,13 @@ def host(config: SweepConfig, notify: Callable[[str], None]) -> ModelHost | None
     return VllmHost(config.serving, Path(config.runs_dir) / "serving", notify=notify)
 
 
+def cores() -> int:
+    """Processors that this process may use, which on a shared machine are not all there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def remote_models(config: SweepConfig) -> dict[str, RemoteProfile]:
     """Profiles that are asked over a network, by name."""
     return {
@@ -205,5 +212,5 @@ class Models:
         scripted_jobs = sum(isinstance(job.cell.profile, ScriptedProfile) for job in self.plan.jobs)
         count = self.config.backend.processes
         if count is None:
-            count = 0 if scripted_jobs < FEW_RUNS else os.cpu_count() or 1
+            count = 0 if scripted_jobs < FEW_RUNS else cores()
         return count if scripted_jobs else 0

@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException, OverrideParseException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -62,14 +64,17 @@ def profile(name: str, overrides: Sequence[str] = ()) -> Profile:
 
 def _resolve(document: dict[str, Any], grid: str, folders: list[Path]) -> dict[str, Any]:
     """The document with names replaced by what they name."""
-    given = document.pop("profiles", None) or {}
+    given = _fields_of("profiles", document.pop("profiles", None) or {})
     models = _members(_names(document, "models"), folders)
     unused = sorted(given.keys() - set(models))
     if unused:
         raise ConfigError(
             f"profiles.{unused[0]}: no such model in this sweep; models are {', '.join(models)}"
         )
-    profiles = {name: {**_load("model", name, folders), **given.get(name, {})} for name in models}
+    profiles = {
+        name: _load("model", name, folders) | _fields_of(f"profiles.{name}", given.get(name, {}))
+        for name in models
+    }
     settings = [
         {"name": name, **_load("setting", name, folders)} for name in _names(document, "settings")
     ]
@@ -81,6 +86,12 @@ def _resolve(document: dict[str, Any], grid: str, folders: list[Path]) -> dict[s
         "settings": settings,
         "seeds": list(dict.fromkeys(seeds)) if isinstance(seeds, list) else [seeds],
     }
+
+
+def _fields_of(key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{key}: expected +profiles.NAME.FIELD=VALUE, got {value!r}")
+    return value
 
 
 def _names(document: dict[str, Any], key: str) -> list[str]:
@@ -104,7 +115,7 @@ def _members(names: list[str], folders: list[Path]) -> list[str]:
     found: list[str] = []
     for name in names:
         loaded = _load("model", name, folders)
-        found += loaded["members"] if loaded.get("kind") == "set" else [name]
+        found += _names(loaded, "members") if loaded.get("kind") == "set" else [name]
     return list(dict.fromkeys(found))
 
 
@@ -141,15 +152,34 @@ def _hydra() -> Iterator[list[Path]]:
 
 def _compose(name: str, overrides: Sequence[str], folders: list[Path]) -> dict[str, Any]:
     try:
+        _require_plain(overrides)
         composed = compose(name, overrides=list(overrides))
         document = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
     except OverrideParseException as error:
-        raise ConfigError(f"cannot read '{error.override}': expected KEY=VALUE") from None
+        word = error.override or ""
+        more = "" if word.isascii() else "; names are ASCII, the rest needs quotes: KEY='\"TEXT\"'"
+        raise ConfigError(f"cannot read '{word}': expected KEY=VALUE{more}") from None
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_explain(error, overrides, folders)) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{name}: not a readable YAML file: {' '.join(str(error).split())}"
+        ) from None
     if not isinstance(document, dict):
         raise ConfigError(f"{name}: expected a mapping, got {type(document).__name__}")
     return {str(key): value for key, value in document.items()}
+
+
+def _require_plain(overrides: Sequence[str]) -> None:
+    """Refuse what Hydra's own command line offers and ours does not (ConfigError)."""
+    for override in OverridesParser.create().parse_overrides(list(overrides)):
+        key, word = override.key_or_group, override.input_line
+        if re.match(r"hydra\b", key):
+            raise ConfigError(f"'{word}': Hydra itself is not configured here; leave it out")
+        if override.is_sweep_override():
+            value = override.value()
+            listed = ",".join(map(str, getattr(value, "list", None) or ["..."]))
+            raise ConfigError(f"'{word}': expected one value or one list; write {key}=[{listed}]")
 
 
 def _load(group: str, name: str, folders: list[Path]) -> dict[str, Any]:
@@ -180,8 +210,8 @@ def _grid(overrides: Sequence[str], folders: list[Path]) -> str:
         raise ConfigError(
             f"expected exactly one grid, such as +grid=smoke, got {got}; known: {listed}"
         )
-    sign, _, name = chosen[0].partition("grid=")
-    if sign != "+":
+    start, _, name = chosen[0].partition("=")
+    if start != "+grid":
         raise ConfigError(f"a grid is added with a plus: write +grid={name}, not {chosen[0]}")
     if name not in known:
         raise ConfigError(
@@ -212,7 +242,7 @@ def _unknown_key(overrides: Sequence[str], text: str) -> str:
     keys = _known_keys()
     for word in overrides:
         key, _, value = word.lstrip("+~").partition("=")
-        if key.partition("@")[0] in keys or key.startswith(("profiles.", "grid", "hydra.")):
+        if key.partition("@")[0] in keys or key.startswith(("profiles.", "grid")):
             if key.startswith("profiles.") and not word.startswith("+"):
                 return f"profile fields are added with a plus: write +{word}"
             continue

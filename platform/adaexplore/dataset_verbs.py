@@ -1,10 +1,10 @@
 """`adaexplore dataset ...`: build, list, validate, describe and export datasets."""
 
-import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from rich.table import Table as RichTable
 from adaexplore import assemble, configure, dataset_page, display, launch
 from adaexplore.authoring import builds, checks, datasets, domain_files, exports, summaries
 from adaexplore.authoring.builds import Builder
+from adaexplore.backends.folder import store_error
 from adaexplore.dataset_page import Difficulty
 from adaexplore.errors import ConfigError, DatasetError
 from adaexplore.experiments import attempts
@@ -27,8 +28,9 @@ HELP: Final = """\
 usage: adaexplore dataset ...
 
   list                          packaged datasets
-  build NAME                    search a dataset's episodes from its recipe
-      --out FOLDER              where to (default: ./NAME); run again, a killed build goes on
+  build NAME                    search a dataset's episodes from its recipe.yaml
+      --out FOLDER              where to (default: ./NAME, or the folder of your own recipe);
+                                run again, a killed build goes on
       --processes N             worker processes (default: one a core)
   validate [NAME | FILE.yaml]   every fault of every domain file and dataset, or of one
   stats NAME                    what a dataset is made of
@@ -40,12 +42,13 @@ usage: adaexplore dataset ...
       --format parquet|hf       one Parquet file a split, or a Hugging Face folder with a card
       --out FOLDER              where to
 
-NAME is a packaged dataset, or the path of a dataset folder (with a slash)."""
+NAME is a packaged dataset, or the path of a dataset folder (with a slash). A folder of your own may
+hold domain files in domains/, which come before the packaged ones."""
 
 
 def main(words: Sequence[str]) -> int:
     """Exit code of a `dataset` command; ConfigError if it cannot be understood."""
-    if not words or words[0] in ("--help", "-h", "help"):
+    if not words or words[0] == "help" or {"--help", "-h"} & set(words):
         print(HELP)
         return DONE if words else FAULTY
     verb, *rest = words
@@ -97,32 +100,42 @@ def _list(names: list[str], _given: dict[str, str]) -> int:
 
 
 def _build(names: list[str], given: dict[str, str]) -> int:
-    """Build a packaged recipe into a folder and say whether it is what is packaged."""
+    """Build a recipe into a folder and, if it is packaged, say whether it is what is packaged."""
     name = _one("build", names)
-    source = datasets.PACKAGED / name
+    source = Path(name) if "/" in name else datasets.PACKAGED / name
     recipe = datasets.read_recipe(source / "recipe.yaml")
     folder = Path(given.get("out", name))
     start = time.monotonic()
     builder = Builder(
-        processes=_processes(given), work=folder / datasets.WORK, progress=_Progress().show
-    )
+        processes=_processes(given), work=folder / datasets.WORK, progress=_Progress().show,
+        domains=source / "domains",
+    )  # fmt: skip
     counts = ", ".join(f"{split.name} {split.episodes_each}" for split in recipe.splits)
     print(f"searching {len(recipe.domains)} domains; for each and each family: {counts}")
-    try:
+    own = [path for i in recipe.domains if (path := source / "domains" / f"{i}.yaml").is_file()]
+    with _writing(folder, "--out"):
         files = builder.build(recipe)
-        builds.save(folder, files)
-    except OSError as error:
-        raise DatasetError(f"{folder}: cannot be written: {error.strerror}") from None
+        builds.save(folder, files | {f"domains/{path.name}": path.read_bytes() for path in own})
     for file, data in files.items():
-        packaged = source / file
+        packaged = datasets.PACKAGED / name / file
         same = packaged.is_file() and packaged.read_bytes() == data
-        print(f"{folder / file}: {'identical to' if same else 'differs from'} the packaged file")
+        said = f"{'identical to' if same else 'differs from'} the packaged file"
+        print(f"{folder / file}: {'written' if '/' in name else said}")
     print(f"built in {time.monotonic() - start:.1f} s")
     return DONE
 
 
+@contextmanager
+def _writing(folder: Path, option: str) -> Iterator[None]:
+    """Faults of the file system as StoreError that names the folder and the option for another."""
+    try:
+        yield
+    except OSError as error:
+        raise store_error(folder, error, option=option) from None
+
+
 def _processes(given: dict[str, str]) -> int:
-    text = given.get("processes", str(os.cpu_count() or 1))
+    text = given.get("processes", str(assemble.cores()))
     if not text.isdigit() or int(text) < 1:
         raise ConfigError(f"dataset build: --processes: expected a number from 1 on, got '{text}'")
     return int(text)
@@ -214,9 +227,11 @@ def _write_page(
     with tempfile.TemporaryDirectory() as scratch:
         played = _played(name, split, given.get("runs", scratch))
     text = dataset_page.page(manifest["name"], found, played)
-    builds.write(folder / "dataset.md", text.encode())
-    for file, data in dataset_page.pictures(next(iter(found.values())), played).items():
-        builds.write(folder / "images" / file, data)
+    pictures = dataset_page.pictures(next(iter(found.values())), played)
+    with _writing(folder, "--page"):
+        builds.write(folder / "dataset.md", text.encode())
+        for file, data in pictures.items():
+            builds.write(folder / "images" / file, data)
     print(f"wrote {folder / 'dataset.md'} and its pictures in {folder / 'images'}")
 
 
@@ -232,7 +247,11 @@ def _played(name: str, split: str, runs: str) -> Difficulty:
     plan, store = launch.prepare(config).plan, assemble.store(config)
     records = {
         cell.model: [
-            attempts.read_result(store, plan.finished[cell.cell_id, world.episode.episode_id])
+            attempts.read_result(
+                store,
+                plan.finished[cell.cell_id, world.episode.episode_id],
+                hidden_digest=world.digest,
+            )
             for world in plan.worlds
         ]
         for cell in plan.cells
@@ -252,11 +271,10 @@ def _export(names: list[str], given: dict[str, str]) -> int:
             f"dataset export: expected --format {'|'.join(exports.FORMATS)} and --out FOLDER, "
             f"got format '{given.get('format', '')}' and folder '{given.get('out', '')}'"
         )
-    try:
-        for path in exports.export(name, form, Path(given["out"])):
-            print(path)
-    except OSError as error:
-        raise DatasetError(f"{given['out']}: cannot be written: {error.strerror}") from None
+    with _writing(Path(given["out"]), "--out"):
+        paths = list(exports.export(name, form, Path(given["out"])))
+    for path in paths:
+        print(path)
     return DONE
 
 

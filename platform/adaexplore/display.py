@@ -145,16 +145,36 @@ def show_main(output: Console, records: Records) -> None:
         "ea": "EA", "ca": "CA", "unique_probes": "unique probes", "re_probes": "re-probes",
         "factor_recognition": "FR", "change_recognition": "CR",
     }  # fmt: skip
-    shown = _grid("Main table (value, 95 % interval over episodes)")
-    for name in ("model", "setting", "n", *short.values()):
-        shown.add_column(
-            name, justify="left" if name in ("model", "setting") else "right", no_wrap=True
-        )
+    labels = max(len(model) + len(setting) for model, setting in records) + 10
     narrow = output.width < LOG_WIDTH
+    most = max(1, (output.width - labels) // 15) if narrow else len(metrics.MAIN)
+    for start in range(0, len(metrics.MAIN), most):  # what does not fit side by side goes below
+        part = metrics.MAIN[start : start + most]
+        shown = _grid("" if start else "Main table (value, 95 % interval over episodes)")
+        for name in ("model", "setting", "n", *(short[m.name] for m in part)):
+            left = name in ("model", "setting")
+            shown.add_column(name, justify="left" if left else "right", no_wrap=True)
+        for (model, setting), group in records.items():
+            found = [tables.estimate(m, group, model, setting) for m in part]
+            cells = [Text(_estimate(e, narrow)) for e in found]
+            shown.add_row(model, setting, str(len(tables.scored(group))), *cells)
+        output.print(shown)
+
+
+def show_rates(output: Console, records: Records) -> None:
+    """The rates that belong beside the main table, where they are not what they should be."""
     for (model, setting), group in records.items():
-        found = [tables.estimate(m, group, model, setting) for m in metrics.MAIN]
-        shown.add_row(model, setting, str(found[0].n), *(Text(_estimate(e, narrow)) for e in found))
-    output.print(shown)
+        found = {m.name: tables.estimate(m, group, model, setting).value for m in metrics.BESIDE}
+        told = []
+        if found["unanswered"] > 0.0:
+            told.append(f"{found['unanswered']:.1%} of the cases unanswered")
+        told += [
+            f"{name.replace('_', ' ')} {found[name]:.1%}"
+            for name in ("assessment_completion", "paired_completion")
+            if found[name] < 1.0
+        ]
+        if told:
+            output.print(f"  {model} {setting}: {', '.join(told)}", markup=False)
 
 
 def show_ablation(output: Console, table: Table) -> None:

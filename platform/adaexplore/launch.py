@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from adaexplore import assemble, configure, display, publish
+from adaexplore import assemble, configure, display, endings, publish
 from adaexplore.assemble import Models
 from adaexplore.authoring import datasets
 from adaexplore.backends.folder import FolderStore
@@ -30,6 +30,9 @@ from adaexplore.experiments.trackers import Tracker
 from adaexplore.experiments.usages import Usage
 from adaexplore.models.budget import Budget
 from adaexplore.models.profiles import ScriptedProfile
+
+Records = dict[tuple[str, str], EpisodeRecord]
+"""Records by (cell id, episode id)."""
 
 DONE: Final = 0
 PARTIAL: Final = 3
@@ -81,13 +84,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def guarded(command: Callable[[], int]) -> int:
     """Exit code of a command; an error that a user can mend is one line on stderr."""
     try:
-        return command()
+        with endings.terminable():
+            code = command()
+            sys.stdout.flush()
+            return code
     except AdaExploreError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("interrupted: nothing is lost; run the same command again to go on", file=sys.stderr)
         return PARTIAL
+    except (OSError, SystemExit) as error:
+        return endings.unwritten(error)
 
 
 def launch(words: Sequence[str]) -> int:
@@ -107,7 +115,8 @@ def launch(words: Sequence[str]) -> int:
     if not _confirmed(config, forecast, yes="--yes" in options):
         return DONE
     with prepared.store.locked(f"sweeps/{prepared.plan.sweep}/lock"):
-        return _run(prepared, output)
+        # Once more, now that nobody else can change the sweep.
+        return _run(prepare(config), output)
 
 
 def prepare(config: SweepConfig) -> Prepared:
@@ -168,14 +177,14 @@ def _run(prepared: Prepared, output: Console) -> int:
     host = assemble.host(config, lambda line: output.print(f"  {line}", markup=False))
     models = assemble.Models(config, plan, _budget(config, spent), host)
     failures = asyncio.run(_play(prepared, models, records, tracker, output))
-    grouped = _grouped(plan, records)
+    grouped = _grouped(prepared, records)
     made = tables.all_tables(grouped)
     files = publish.results(store, plan.sweep, made)
     table = tables.accounting_table(_usages(prepared))
     history = {name: governor.history for name, governor in models.governors.items()}
     publish.accounting(store, plan.sweep, table, history)
     publish.fingerprints(store, plan.sweep, models.fingerprints)
-    publish.track(tracker, plan, grouped, files)
+    publish.track(tracker, plan, records, grouped, files)
     display.wait_for(output, tracker)
     _show(output, prepared, grouped, made, tracker, failures)
     return PARTIAL if failures else DONE
@@ -210,14 +219,13 @@ def _budget(config: SweepConfig, spent: Usage) -> Budget:
     )
 
 
-def _read_finished(
-    store: FolderStore, plan: Plan, tracker: Tracker
-) -> dict[tuple[str, str], EpisodeRecord]:
+def _read_finished(store: FolderStore, plan: Plan, tracker: Tracker) -> Records:
     """Records by (cell id, episode id) of what need not be played."""
     records = {}
     cells = {cell.cell_id: cell for cell in plan.cells}
+    digests = {world.episode.episode_id: world.digest for world in plan.worlds}
     for (cell_id, episode_id), key in plan.finished.items():
-        record = attempts.read_result(store, key)
+        record = attempts.read_result(store, key, hidden_digest=digests[episode_id])
         records[cell_id, episode_id] = record
         tracker.episode(cells[cell_id], record)
     return records
@@ -226,7 +234,7 @@ def _read_finished(
 async def _play(
     prepared: Prepared,
     models: Models,
-    records: dict[tuple[str, str], EpisodeRecord],
+    records: Records,
     tracker: Tracker,
     output: Console,
 ) -> list[Outcome]:
@@ -261,16 +269,24 @@ def _lanes(plan: Plan, models: Models) -> list[Lane]:
     return [Lane(jobs=own, open=partial(models.connected, name)) for name, own in jobs.items()]
 
 
-def _grouped(
-    plan: Plan, records: dict[tuple[str, str], EpisodeRecord]
-) -> dict[Group, list[EpisodeRecord]]:
-    """Records by (model, setting), in the order of the axes."""
+def _grouped(prepared: Prepared, records: Records) -> dict[Group, list[EpisodeRecord]]:
+    """Records by (model, setting), of all cells that the sweep has ever had, in their order."""
     grouped: dict[Group, list[EpisodeRecord]] = {}
-    for cell in plan.cells:
-        group = grouped.setdefault((cell.model, cell.setting.name), [])
-        keys = [(cell.cell_id, world.episode.episode_id) for world in plan.worlds]
+    for label, cell in prepared.document["cells"].items():
+        model, setting, _ = label.split("/")
+        _add_stored(prepared, cell["cell_id"], records)
+        keys = [(cell["cell_id"], world.episode.episode_id) for world in prepared.plan.worlds]
+        group = grouped.setdefault((model, setting), [])
         group += [records[key] for key in keys if key in records]
     return grouped
+
+
+def _add_stored(prepared: Prepared, cell_id: str, records: Records) -> None:
+    """Add the finished records of a cell that an earlier launch played and this one did not name."""
+    if any(cell.cell_id == cell_id for cell in prepared.plan.cells):
+        return
+    for episode_id, key in attempts.finished(prepared.store, cell_id).items():
+        records[cell_id, episode_id] = attempts.read_result(prepared.store, key)
 
 
 # -- what is shown -----------------------------------------------------------------------------
@@ -285,6 +301,7 @@ def _show(
     failures: list[Outcome],
 ) -> None:
     display.show_main(output, grouped)
+    display.show_rates(output, grouped)
     display.show_ablation(output, next(table for table in made if table.name == "ablation"))
     lines = [
         f"failed: {o.job.cell.label} {o.job.key.episode_id}: {o.failure}" for o in failures[:10]

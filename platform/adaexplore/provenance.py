@@ -15,13 +15,14 @@ CHECKOUT = Path(__file__).parent.parent.parent
 
 
 def collect() -> dict[str, Any]:
-    """Versions, commit and digests of the code that runs."""
+    """Versions, commit and digests of the code that runs; None for what cannot be known."""
+    status = _git("status", "--porcelain")
     return {
         "adaexplore": _version("adaexplore"),
         "python": ".".join(map(str, sys.version_info[:3])),
         "numpy": _version("numpy"),
         "commit": _git("rev-parse", "HEAD"),
-        "dirty": bool(_git("status", "--porcelain")),
+        "dirty": None if status is None else bool(status),
         "lock_sha256": _lock_digest(),
         "identity_version": identity.IDENTITY_VERSION,
         "protocol_version": PROTOCOL_VERSION,

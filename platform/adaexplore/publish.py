@@ -1,6 +1,7 @@
 """Publishing: what a launch writes about its sweep, and what it tells the tracker."""
 
 import json
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,18 +25,24 @@ def documents(
 ) -> None:
     """Write the sweep's document, the frozen configuration, and a note of this launch."""
     sweep = plan.sweep
-    text = json.dumps(document, indent=2, sort_keys=True)
+    text = json.dumps(document, indent=2)  # cells keep the order in which they joined
     store.put(sweeps.document_key(sweep), text.encode())
     origin = provenance.collect()
     frozen = {
         "sweep": sweep,
         "config": config.document(),
+        "dataset_digest": plan.cells[0].semantic["dataset"],
         "cells": {cell.label: cell.cell_id for cell in plan.cells},
         "provenance": origin,
     }
     plain = json.loads(json.dumps(frozen))
     store.put(frozen_key(sweep), yaml.safe_dump(plain, sort_keys=False, width=100).encode())
-    note = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **origin}
+    note = {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "host": socket.gethostname(),
+        "config": config.document(),
+        **origin,
+    }
     number = len(list(store.keys(f"sweeps/{sweep}/launches/"))) + 1
     store.put(f"sweeps/{sweep}/launches/{number:04d}.json", json.dumps(note, indent=2).encode())
 
@@ -76,15 +83,17 @@ def fingerprints(store: FolderStore, sweep: str, found: Mapping[str, dict[str, A
 def track(
     tracker: Tracker,
     plan: Plan,
+    records: Mapping[tuple[str, str], EpisodeRecord],
     grouped: Mapping[Group, Sequence[EpisodeRecord]],
     files: list[Path],
 ) -> None:
-    """Tell the tracker the metrics of cells and of the sweep, and the files."""
-    seeds = {cell.seed for cell in plan.cells}
+    """Tell the tracker the metrics of cells and of the sweep, and the files.
+
+    `records` are by (cell id, episode id); `grouped` are those of all seeds by (model, setting).
+    """
     for cell in plan.cells:
-        # A group pools seeds; with more than one, a cell's own numbers are in its episodes.
-        group = grouped[cell.model, cell.setting.name] if len(seeds) == 1 else []
-        tracker.cell(cell, _values(group) if group else {})
+        keys = [(cell.cell_id, world.episode.episode_id) for world in plan.worlds]
+        tracker.cell(cell, _values([records[key] for key in keys if key in records]))
     overall = {
         f"{model}/{setting}/{name}": value
         for (model, setting), group in grouped.items()

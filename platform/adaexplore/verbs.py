@@ -18,6 +18,13 @@ usage: adaexplore VERB ...
 2 configuration, 3 partial, 4 infrastructure."""
 
 
+PLAN_HELP: Final = """\
+usage: adaexplore plan +grid=NAME [KEY=VALUE ...]
+
+Shows what 'adaexplore launch' with the same words would play and what that would cost, and plays
+nothing. 'adaexplore launch --help' lists the words."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a verb and exit with its code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -38,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _plan(words: list[str]) -> int:
+    if {"--help", "-h"} & set(words):
+        print(PLAN_HELP)
+        return 0
     return launch.launch([*words, "--dry-run"])
 
 

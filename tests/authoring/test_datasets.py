@@ -207,6 +207,14 @@ def test_what_is_no_manifest_is_refused(folder, text):
     assert refusal(folder).startswith(f"{folder / 'manifest.json'}: not a dataset manifest: ")
 
 
+@pytest.mark.parametrize("digest", [5, None, ["a"], {"a": 1}])
+def test_a_digest_that_is_no_text_is_refused(folder, digest):
+    sha256 = json.loads((folder / "manifest.json").read_text())["sha256"]
+    edit_manifest(folder, sha256={**sha256, "test.jsonl": digest})
+
+    assert f"{folder / 'test.jsonl'}: expected sha256 " in refusal(folder)
+
+
 def test_unknown_splits_name_the_known_ones(folder):
     with pytest.raises(DatasetError, match="has no split 'tset': expected one of test"):
         datasets.load(str(folder), "tset")

@@ -1,5 +1,8 @@
 """The projection in MLflow: nested, complete, and the same however often it is made."""
 
+import fcntl
+import shlex
+
 import pytest
 from mlflow import MlflowClient
 
@@ -122,6 +125,38 @@ def test_what_a_killed_launch_missed_is_shown_by_the_next(cell, records, artifac
     project(tmp_path / "whole", cell, records, artifact)
 
     assert content(tmp_path / "whole") == content(tmp_path / "killed")
+
+
+def test_any_folder_will_do(cell, records, artifact, tmp_path):
+    """And its name is not mistaken: nothing is made beside it."""
+    root = tmp_path / "place" / "a b é %20#x?y"
+    project(root, cell, records[:1], artifact)
+    made = [path.name for path in (tmp_path / "place").iterdir()]
+    tracker = MlflowTracker(root, experiment="tests", sweep="s1")
+    tracker.finish({}, [])
+    while not tracker.wait(1.0):
+        pass
+    address = shlex.split(tracker.where())[-1]
+    found = MlflowClient(tracking_uri=address).get_experiment_by_name("tests")
+
+    assert found is not None
+    assert (root / "mlflow.db").is_file()
+    assert ["a b é %20#x?y"] == made
+
+
+def test_a_first_launch_waits_for_another_that_makes_the_database(artifact, tmp_path):
+    """Who holds the lock is alone; a tracker neither fails nor goes ahead."""
+    with (tmp_path / "mlflow.db.lock").open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        tracker = MlflowTracker(tmp_path, experiment="tests", sweep="s1")
+        tracker.finish({}, [artifact])
+        assert not tracker.wait(1.0)
+        assert not (tmp_path / "mlflow.db").exists()
+    while not tracker.wait(1.0):
+        pass
+
+    assert tracker.trouble() is None
+    assert (tmp_path / "mlflow.db").is_file()
 
 
 def test_a_database_that_cannot_be_opened_is_trouble_and_not_an_error(

@@ -194,12 +194,13 @@ def test_nothing_of_our_python_reaches_the_engine(monkeypatch):
 
 
 def test_a_marker_finds_what_left_the_tree():
-    with subprocess.Popen(["sleep", "60"], env={processes.MARKER: "here"}) as process:
-        found = [found.pid for found in procfs.marked(f"{processes.MARKER}=here")]
+    value = str(os.getpid())
+    with subprocess.Popen(["sleep", "60"], env={processes.MARKER: value}) as process:
+        found = [found.pid for found in procfs.marked(f"{processes.MARKER}={value}")]
         process.kill()
 
     assert [process.pid] == found
-    assert [] == procfs.marked(f"{processes.MARKER}=here")
+    assert [] == procfs.marked(f"{processes.MARKER}={value}")
 
 
 def test_a_listening_socket_is_known_with_its_owner():

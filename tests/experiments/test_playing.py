@@ -7,8 +7,9 @@ import pytest
 
 from adaexplore.backends.folder import FolderStore
 from adaexplore.benchmark.game.agents.oracle import Told
+from adaexplore.benchmark.game.protocol import Request
 from adaexplore.errors import StoreError
-from adaexplore.experiments import attempts, grids, sweeps
+from adaexplore.experiments import attempts, grids, journals, sweeps
 from adaexplore.experiments.attempts import EpisodeKey
 from adaexplore.experiments.playing import play_job
 from adaexplore.models.endpoints import ModelError
@@ -161,6 +162,83 @@ def test_a_result_reads_back_and_its_damage_is_noticed(job, protocol, tmp_path):
     path.write_bytes(path.read_bytes().replace(b'"action":2', b'"action":1', 1))
     with pytest.raises(StoreError, match="damaged result"):
         attempts.read_result(store, key)
+
+
+def test_a_result_of_something_else_is_refused(job, worlds, settings, protocol, tmp_path):
+    """Moved from another episode, from another cell, or made of another hidden side."""
+    store = FolderStore(tmp_path)
+    play(job, store, protocol)
+    key = f"{job.key.attempt(1)}result.json"
+    data = store.get(key)
+    other = make_job(worlds[1], settings["default"]).key
+    moved = {
+        "episode_id": f"{other.attempt(1)}result.json",
+        "cell_id": key.replace(job.key.cell_id, "d" * 32),
+    }
+    for wrong, place in moved.items():
+        store.put(place, data)
+        with pytest.raises(StoreError, match=rf"a result of something else \({wrong} differ\)"):
+            attempts.read_result(store, place)
+
+    assert attempts.read_result(store, key, hidden_digest=job.key.hidden_digest)
+    with pytest.raises(StoreError, match="hidden_digest differ"):
+        attempts.read_result(store, key, hidden_digest="0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (b"[" * 200_000 + b"]" * 200_000, "damaged result"),
+        (b"{", "damaged result"),
+        (b"[]", "expected an episode's record"),
+        (b'{"cases":3}', "expected an episode's record"),
+    ],
+)
+def test_a_result_that_checks_and_is_no_record_is_one_line(record, message, job, tmp_path):
+    store = FolderStore(tmp_path)
+    key = f"{job.key.attempt(1)}result.json"
+    body = b'{"result":1,"record":' + record + b"}"
+    store.put(key, b'%b,"check":"%b"}\n' % (body[:-1], journals._check(body)))
+    with pytest.raises(StoreError, match=message) as caught:
+        attempts.read_result(store, key)
+
+    assert "\n" not in str(caught.value)
+
+
+SOUND = {
+    "sweep_version": sweeps.SWEEP_VERSION, "name": "s",
+    "episodes": {"split": "test", "limit": None, "episode_ids": ["e-1"]},
+    "cells": {"m/default/0": {"cell_id": "c" * 32, "semantic": {}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"sweep_version": 1, "cells": None}, "expected sweep_version 2, got 1"),
+        ({"cells": ["m/default/0"]}, "not a sweep document"),
+        ({"cells": {"m/default/0": "c"}}, "not a sweep document"),
+        ({"cells": {"m/default/0": {"cell_id": "c"}}}, "not a sweep document"),
+        ({"cells": {"m/default/0": {"cell_id": "c", "semantic": []}}}, "not a sweep document"),
+        ({"episodes": {"split": "test"}}, "not a sweep document"),
+        ({"episodes": {**SOUND["episodes"], "limit": "3"}}, "not a sweep document"),
+    ],
+)
+def test_a_sweep_document_of_another_shape_is_refused(changed, message, tmp_path):
+    store = FolderStore(tmp_path)
+    store.put(sweeps.document_key("s"), json.dumps(SOUND).encode())
+    assert SOUND == sweeps.read(store, "s")
+
+    store.put(sweeps.document_key("s"), json.dumps({**SOUND, **changed}).encode())
+    with pytest.raises(StoreError, match=message) as caught:
+        sweeps.read(store, "s")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_oracle_that_raises_is_a_failed_model(world):
+    endpoint = OracleEndpoint(Told(world=world, drifts=True))
+    with pytest.raises(ModelError, match="agent oracle raised "):
+        asyncio.run(endpoint.ask(Request(messages=())))
 
 
 def test_no_clock_and_no_host_in_a_result(job, protocol, tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -69,6 +70,19 @@ def test_the_ends_of_the_scale(records):
         mute_row["unique_probes"],
     )
     assert ("", "") == (mute_row["factor_recognition"], mute_row["change_recognition"])
+
+
+def test_n_counts_the_runs_for_which_a_metric_is_defined(records):
+    """Half of the runs without assessments: n of change recognition is half; the table's is not."""
+    group = records["oracle", "default"]
+    half = [replace(r, assessments=()) if i % 2 else r for i, r in enumerate(group)]
+    mixed = {("oracle", "default"): half}
+    found = {row["metric"]: row["n"] for row in rows(tables.metric_table(mixed))}
+
+    assert ("4", "2", "2") == tuple(
+        found[name] for name in ("ea", "factor_recognition", "change_recognition")
+    )
+    assert "4" == rows(tables.main_table(mixed))[0]["n"]
 
 
 def test_the_order_of_records_does_not_matter(records):

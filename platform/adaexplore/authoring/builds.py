@@ -37,13 +37,15 @@ def quiet(_done: int, _total: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Builder:
-    """How a build runs; no choice here changes a byte of what it makes."""
+    """How a build runs; beside `domains`, no choice here changes a byte of what it makes."""
 
     processes: int = 1
     """Worker processes; 1 searches in this process."""
     work: Path | None = None
     """Folder where finished parts are kept; None keeps nothing."""
     progress: Progress = quiet
+    domains: Path | None = None
+    """Folder of domain files that come before the packaged ones; None has none."""
 
     def build(self, recipe: Recipe) -> dict[str, bytes]:
         """The files of a dataset by name, the manifest last.
@@ -52,7 +54,7 @@ class Builder:
             DatasetError: A domain file is faulty, or a worker process died.
             SearchError: A search cannot succeed; names the dominating reason.
         """
-        sources = parts.read_sources(recipe)
+        sources = parts.read_sources(recipe, self.domains)
         found = self._search(recipe, sources)
         files = {f"{name}.jsonl": _text(split.episodes) for name, split in found.items()}
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
@@ -64,7 +66,7 @@ class Builder:
         """The file of a split that is a part of another, without searching the rest of that one."""
         part = next(split for split in recipe.splits if split.name == name)
         whole = next(split for split in recipe.splits if split.name == part.part_of)
-        sources = parts.read_sources(recipe)
+        sources = parts.read_sources(recipe, self.domains)
         first = parts.of_split(recipe, whole, sources, {}, rounds=part.episodes_each)
         return _text(parts.pooled(self._run(first, 0, len(first))).episodes)
 

@@ -74,9 +74,18 @@ def searched(part: Part) -> Found:
     return Found(episodes=documents, rejections=result.rejections)
 
 
-def read_sources(recipe: Recipe) -> dict[str, Source]:
-    """Domains of a recipe by id, read and checked; DatasetError if one is faulty."""
-    paths = {domain_id: domain_files.path_of(domain_id) for domain_id in recipe.domains}
+def read_sources(recipe: Recipe, own: Path | None = None) -> dict[str, Source]:
+    """Domains of a recipe by id, read and checked, with those in the folder `own` before packaged ones.
+
+    Raises:
+        DatasetError: A domain is unknown, or its file is faulty.
+    """
+    paths = {
+        domain_id: own / f"{domain_id}.yaml"
+        if own is not None and (own / f"{domain_id}.yaml").is_file()
+        else domain_files.path_of(domain_id)
+        for domain_id in recipe.domains
+    }
     return {
         domain_id: Source(domain=domain_files.read(path), sha256=datasets.file_digest(path))
         for domain_id, path in paths.items()

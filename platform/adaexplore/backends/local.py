@@ -47,26 +47,33 @@ class Player:
         """
         queue: asyncio.Queue[Outcome] = asyncio.Queue()
         running = {asyncio.create_task(self._play_lane(lane, queue)) for lane in lanes}
+        done: set[asyncio.Task[None]] = set()
         try:
             while running or not queue.empty():
                 while not queue.empty():
                     yield queue.get_nowait()
                 if running:
-                    getter = asyncio.create_task(queue.get())
-                    done, _ = await asyncio.wait(
-                        {getter, *running}, return_when=asyncio.FIRST_COMPLETED
-                    )
-                    if getter in done:
-                        yield getter.result()
-                    else:
-                        getter.cancel()
-                    for task in done - {getter}:
-                        running.discard(task)
+                    done = await self._wait(running, queue)
+                    running -= done
+                    for task in done:
                         task.result()
         finally:
             for task in running:
                 task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            await asyncio.gather(*running, *done, return_exceptions=True)
+
+    async def _wait(
+        self, lanes: set[asyncio.Task[None]], queue: asyncio.Queue[Outcome]
+    ) -> set[asyncio.Task[None]]:
+        """Wait for an outcome or the end of a lane; returns the lanes that ended."""
+        getter = asyncio.create_task(queue.get())
+        try:
+            await asyncio.wait({getter, *lanes}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if getter.done():
+                queue.put_nowait(getter.result())  # the caller empties the queue
+            getter.cancel()
+        return {lane for lane in lanes if lane.done()}
 
     async def _play_lane(self, lane: Lane, queue: asyncio.Queue[Outcome]) -> None:
         async with lane.open() as connect:
@@ -76,6 +83,7 @@ class Player:
     async def _play_jobs(self, jobs: Sequence[Job], connect: Connect) -> AsyncIterator[Outcome]:
         waiting = iter(jobs)
         running: set[asyncio.Task[Outcome]] = set()
+        done: set[asyncio.Task[Outcome]] = set()
         try:
             while True:
                 for job in islice(waiting, self.concurrency - len(running)):
@@ -91,4 +99,5 @@ class Player:
         finally:
             for task in running:
                 task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            # `done` too: a full disk fails several tasks at once, and each must be heard.
+            await asyncio.gather(*running, *done, return_exceptions=True)

@@ -6,14 +6,17 @@ charts show the drop at the drift. Everything happens in one thread fed by a que
 slow or broken without stopping the sweep, and what it missed is shown by the next launch.
 """
 
+import fcntl
 import logging
 import math
 import os
 import queue
+import shlex
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -97,7 +100,8 @@ class MlflowTracker:
         """The command that opens the page, on loopback."""
         command = Path(sys.executable).with_name("mlflow")
         program = str(command) if command.exists() else "mlflow"
-        return f"{program} ui --host 127.0.0.1 --port 5000 --backend-store-uri {self._uri}"
+        options = ["--host", "127.0.0.1", "--port", "5000", "--backend-store-uri", self._uri]
+        return shlex.join([program, "ui", *options])
 
     def trouble(self) -> str | None:
         """What went wrong, in one line."""
@@ -105,7 +109,7 @@ class MlflowTracker:
 
     @property
     def _uri(self) -> str:
-        return f"sqlite:///{self._root / 'mlflow.db'}"
+        return f"sqlite:///{_quoted(self._root / 'mlflow.db')}"
 
     # -- the thread ----------------------------------------------------------------------------
 
@@ -115,7 +119,9 @@ class MlflowTracker:
             if self._trouble is not None:
                 continue
             try:
-                sweep = sweep or self._connect()
+                if sweep is None:
+                    with _alone(self._root):
+                        sweep = self._connect()
                 act(sweep)
             except Exception as error:  # noqa: BLE001 (the sweep must go on)
                 self._trouble = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
@@ -126,8 +132,10 @@ class MlflowTracker:
         os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")
         from mlflow import MlflowClient
 
-        self._root.mkdir(parents=True, exist_ok=True)
         client = MlflowClient(tracking_uri=self._uri)
+        if (quoted := _quoted(self._root)) != str(self._root):
+            with suppress(OSError):  # MLflow makes a folder of the quoted name as well
+                os.removedirs(quoted)
         logging.getLogger("alembic").setLevel(logging.ERROR)
         found = client.get_experiment_by_name(self._experiment)
         artifacts = (self._root / "mlartifacts").as_uri()
@@ -232,6 +240,20 @@ class MlflowTracker:
         if not shown.finished:
             sweep.client.set_terminated(shown.run_id)
             shown.finished = True
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """One process at a time: two that make the database at once break each other's migration."""
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / "mlflow.db.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _quoted(path: Path) -> str:
+    """A path inside a database URL, where only these two characters mean something else."""
+    return str(path).replace("%", "%25").replace("?", "%3F")
 
 
 def _metric(name: str, value: float, timestamp_ms: int, step: int) -> "Metric":

@@ -52,11 +52,17 @@ def finished(store: Store, cell_id: str) -> dict[str, str]:
     return results
 
 
-def read_result(store: Store, key: str) -> EpisodeRecord:
+def read_result(store: Store, key: str, *, hidden_digest: str | None = None) -> EpisodeRecord:
     """The record of a finished attempt.
 
+    Args:
+        store: Where it is kept.
+        key: Its key, which says whose result it has to be.
+        hidden_digest: Digest of the hidden side it must have; None where that is not known.
+
     Raises:
-        StoreError: The result is damaged or of another version; nothing is changed.
+        StoreError: The result is damaged, of another version, or of another cell or episode;
+            nothing is changed.
     """
     where = store.locate(key)
     found = journals.document((store.get(key) or b"").removesuffix(b"\n"))
@@ -68,7 +74,26 @@ def read_result(store: Store, key: str) -> EpisodeRecord:
     if found.get("result") != RESULT_VERSION:
         got = found.get("result")
         raise StoreError(f"{where}: expected result version {RESULT_VERSION}, got {got!r}")
-    return records.from_document(found["record"])
+    try:
+        record = records.from_document(found["record"])
+    except (KeyError, TypeError, ValueError):
+        raise StoreError(
+            f"{where}: expected an episode's record, got something else; nothing was changed: "
+            "move the attempt's folder away to play the episode again"
+        ) from None
+    _, cell_id, episode_id, *_ = key.split("/")
+    expected = {
+        "cell_id": cell_id,
+        "episode_id": episode_id,
+        "hidden_digest": hidden_digest or record.hidden_digest,
+    }
+    got = {
+        "cell_id": found.get("cell_id"),
+        "episode_id": record.episode_id,
+        "hidden_digest": record.hidden_digest,
+    }
+    _require_owner(expected, got, f"{where}: a result")
+    return record
 
 
 class Attempt:
@@ -148,19 +173,17 @@ def _longest(store: Store, key: EpisodeKey) -> tuple[Journal | None, int]:
         journal = journals.read(store.get(name) or b"", where)
         if journal is None:
             continue
-        _require_owner(journal, key, where)
+        owner = journals.header(key.cell_id, key.episode_id, key.hidden_digest)
+        _require_owner(owner, journal.header, f"{where}: a journal")
         if best is None or len(journal.entries) > len(best.entries):
             best = journal
     return best, highest
 
 
-def _require_owner(journal: Journal, key: EpisodeKey, where: str) -> None:
-    expected = journals.header(key.cell_id, key.episode_id, key.hidden_digest)
-    wrong = [name for name, value in expected.items() if journal.header.get(name) != value]
+def _require_owner(expected: dict[str, Any], got: dict[str, Any], what: str) -> None:
+    wrong = [name for name, value in expected.items() if got.get(name) != value]
     if wrong:
-        raise StoreError(
-            f"{where}: a journal of something else ({', '.join(wrong)} differ); move it away"
-        )
+        raise StoreError(f"{what} of something else ({', '.join(wrong)} differ); move it away")
 
 
 def _number(attempt: str) -> int:

@@ -18,7 +18,7 @@ from adaexplore.models.profiles import Profile
 
 STRICT = ConfigDict(extra="forbid")
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
-Seed = Annotated[int, Field(ge=0, lt=2**31)]
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -117,6 +117,16 @@ class SweepConfig:
     runs_dir: str = Field(min_length=1)
     """Folder of everything that is written; relative to where the command runs."""
 
+    def __post_init__(self) -> None:
+        """Refuse a setting that no call could satisfy (ValueError)."""
+        most = self.protocol.max_probes
+        for setting in self.settings:
+            if setting.min_probes > most:
+                raise ValueError(
+                    f"setting '{setting.name}': expected min_probes of at most {most} "
+                    f"(protocol.max_probes), got {setting.min_probes}"
+                )
+
     def document(self) -> dict[str, Any]:
         """The resolved configuration as plain data; secrets are never in it."""
         return asdict(self)
@@ -131,17 +141,23 @@ def from_document(document: dict[str, Any]) -> SweepConfig:
     try:
         return _SWEEP.validate_python(document)
     except ValidationError as error:
-        first, *others = error.errors(include_url=False)
-        path = _path(first["loc"])
+        # A misspelt key is a missing one too, and is the fault to name.
+        first, *others = sorted(
+            error.errors(include_url=False),
+            key=lambda fault: fault["type"] != "unexpected_keyword_argument",
+        )
+        path = _path(document, first["loc"])
         more = f" (and {len(others)} more faults)" if others else ""
         raise ConfigError(f"configuration key '{path}': {_what(first)}{more}") from None
 
 
-def _path(location: tuple[int | str, ...]) -> str:
-    """Dotted path of a fault, without the kind that pydantic puts after a model's name."""
-    parts = list(location)
+def _path(document: dict[str, Any], location: tuple[int | str, ...]) -> str:
+    """Dotted path of a fault, in the names that a user gave."""
+    parts = list(location) or ["settings"]
     if parts[0] == "models" and len(parts) > 3:
-        del parts[2]
+        del parts[2]  # the kind that pydantic puts after a model's name
+    if parts[0] == "settings" and len(parts) > 1 and isinstance(parts[1], int):
+        parts[1] = document["settings"][parts[1]]["name"]
     return ".".join(map(str, parts))
 
 
@@ -161,4 +177,6 @@ def _what(fault: ErrorDetails) -> str:
     shown = repr(fault["input"])[:80]
     if fault["type"] == "unexpected_keyword_argument":
         return f"there is no such key; its value was {shown}"
+    if fault["type"] == "missing":
+        return "expected a value, got none"
     return f"{fault['msg']}, got {shown}"

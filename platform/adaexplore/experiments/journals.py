@@ -7,6 +7,7 @@ a check over its own content. A last line that does not check was torn by a cras
 
 import hashlib
 import json
+import socket
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from adaexplore.errors import StoreError
 from adaexplore.models.endpoints import Answer
 
 JOURNAL_VERSION: Final = 1
+HOST: Final = socket.gethostname()
 _CHECK_DIGITS: Final = 16
 
 
@@ -52,7 +54,11 @@ def header(cell_id: str, episode_id: str, hidden_digest: str) -> dict[str, Any]:
 
 def entry(number: int, answer: Answer) -> dict[str, Any]:
     """Line of one reply, with how it came beside it."""
-    meta: dict[str, Any] = {"seconds": round(answer.seconds, 6), "attempts": answer.attempts}
+    meta: dict[str, Any] = {
+        "seconds": round(answer.seconds, 6),
+        "attempts": answer.attempts,
+        "host": HOST,
+    }
     if answer.served_by:
         meta["served_by"] = answer.served_by
     return {"n": number, "reply": asdict(answer.reply), "meta": meta}
@@ -68,12 +74,15 @@ def line(document: Any) -> bytes:
 
 
 def document(text: bytes) -> dict[str, Any] | None:
-    """The document of one line without its newline, or None if its check does not match."""
+    """The document of one line without its newline, or None if it is none or its check does not match."""
     head, mark, tail = text.rpartition(b',"check":"')
     body = head + b"}"
     if not mark or tail != _check(body) + b'"}':
         return None
-    found: dict[str, Any] = json.loads(body)
+    try:
+        found: dict[str, Any] = json.loads(body)
+    except (ValueError, RecursionError):  # no line of ours, whatever its check says
+        return None
     return found
 
 

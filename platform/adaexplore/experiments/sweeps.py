@@ -77,6 +77,7 @@ def plan(store: Store, sweep: str, cells: tuple[Cell, ...], worlds: tuple[World,
     episodes = {world.episode.episode_id: world.digest for world in worlds}
     finished: dict[tuple[str, str], str] = {}
     jobs = []
+    planned: set[EpisodeKey] = set()
     for cell in cells:
         done = attempts.finished(store, cell.cell_id)
         for world in worlds:
@@ -87,7 +88,9 @@ def plan(store: Store, sweep: str, cells: tuple[Cell, ...], worlds: tuple[World,
             key = EpisodeKey(
                 cell_id=cell.cell_id, episode_id=episode_id, hidden_digest=episodes[episode_id]
             )
-            jobs.append(Job(cell=cell, world=world, key=key))
+            if key not in planned:  # two profiles of one meaning are one cell
+                planned.add(key)
+                jobs.append(Job(cell=cell, world=world, key=key))
     return Plan(sweep=sweep, cells=cells, worlds=worlds, finished=finished, jobs=tuple(jobs))
 
 
@@ -105,18 +108,33 @@ def read(store: Store, sweep: str) -> dict[str, Any] | None:
     data = store.get(key)
     if data is None:
         return None
+    where = store.locate(key)
+    fault = StoreError(f"{where}: not a sweep document; restore or remove it")
     try:
         document: dict[str, Any] = json.loads(data)
         version = document["sweep_version"]
-    except (ValueError, KeyError, TypeError):
-        raise StoreError(
-            f"{store.locate(key)}: not a sweep document; restore or remove it"
-        ) from None
-    if version != SWEEP_VERSION:
-        raise StoreError(
-            f"{store.locate(key)}: expected sweep_version {SWEEP_VERSION}, got {version!r}"
-        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise fault from None
+    if version != SWEEP_VERSION:  # first: another version may have another shape
+        raise StoreError(f"{where}: expected sweep_version {SWEEP_VERSION}, got {version!r}")
+    if not _shaped(document):
+        raise fault
     return document
+
+
+def _shaped(document: dict[str, Any]) -> bool:
+    """Whether a document of the current version holds what the functions below read."""
+    try:
+        chosen = selected(document)
+        cells = [(cell["cell_id"], cell["semantic"]) for cell in document["cells"].values()]
+        return (
+            isinstance(chosen.split, str)
+            and isinstance(chosen.limit, int | None)
+            and all(isinstance(episode_id, str) for episode_id in chosen.episode_ids)
+            and all(isinstance(i, str) and isinstance(s, dict) for i, s in cells)
+        )
+    except (KeyError, TypeError, AttributeError):
+        return False
 
 
 def join(

@@ -56,7 +56,7 @@ def _cell(value: Value) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A metric with its 95 % interval and the number of episode runs behind it."""
+    """A metric with its 95 % interval and the number of episode runs for which it is defined."""
 
     value: float
     low: float
@@ -87,7 +87,8 @@ def estimate(metric: Metric, records: Sequence[EpisodeRecord], *stream: str) -> 
     point = float(metric.value(rows.sum(axis=0)))
     if math.isnan(point):
         low = high = math.nan
-    return Estimate(value=point, low=low, high=high, n=len(rows))
+    defined = int(np.isfinite(metric.value(rows)).sum())
+    return Estimate(value=point, low=low, high=high, n=defined)
 
 
 MAIN_COLUMNS: Final = (
@@ -104,7 +105,7 @@ def main_table(records: Records) -> Table:
         ea, ca = found["ea"], found["ca"]
         others = [found[name].value for name in MAIN_COLUMNS[9:]]
         accuracies = (ea.value, ea.low, ea.high, ca.value, ca.low, ca.high)
-        rows.append((model, setting, ea.n, *accuracies, *others))
+        rows.append((model, setting, len(scored(group)), *accuracies, *others))
     return Table(name="main", columns=MAIN_COLUMNS, rows=tuple(rows))
 
 

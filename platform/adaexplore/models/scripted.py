@@ -7,6 +7,9 @@ caches are warm where the episode's earlier turns were answered.
 
 import asyncio
 import multiprocessing
+import os
+import signal
+import threading
 import time
 import zlib
 from concurrent.futures import ProcessPoolExecutor
@@ -35,7 +38,10 @@ class Workers:
     def __init__(self, count: int) -> None:
         """Start `count` workers when the first question comes."""
         context = multiprocessing.get_context("spawn")
-        self._pools = [ProcessPoolExecutor(1, mp_context=context) for _ in range(count)]
+        self._pools = [
+            ProcessPoolExecutor(1, mp_context=context, initializer=_follow_parent)
+            for _ in range(count)
+        ]
 
     async def answer(self, agent: str, messages: tuple[Message, ...], seed: int, key: str) -> str:
         """The agent's reply; `key` names the episode run and so chooses the worker."""
@@ -58,6 +64,19 @@ class Workers:
         """Stop the workers and wait for them."""
         for pool in self._pools:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _follow_parent() -> None:
+    """In a worker: leave Ctrl-C to the parent, and end when it does, however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+
+        def follow() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=follow, name="parent", daemon=True).start()
 
 
 def answer(agent: str, messages: tuple[Message, ...], seed: int) -> str:
@@ -97,7 +116,10 @@ class OracleEndpoint:
         self._told = told
 
     async def ask(self, request: Request) -> Answer:
-        """The oracle's answer, made in this process."""
+        """The oracle's answer, made in this process; an oracle that raises is a failed model."""
         start = time.perf_counter()
-        text = oracle(request.messages, self._told)
+        try:
+            text = oracle(request.messages, self._told)
+        except Exception as error:
+            raise ModelError(f"agent {ORACLE} raised {type(error).__name__}: {error}") from error
         return Answer(reply=Reply(text=text), seconds=time.perf_counter() - start)

@@ -165,8 +165,8 @@ class Server:
 
     def _own_port(self, run: Run) -> None:
         """Engines share ports in silence (SO_REUSEPORT); then calls would land anywhere."""
-        strangers = procfs.listeners(self.plan.port) - procfs.sockets(run.members())
-        if strangers:
+        ours = procfs.sockets(run.members())  # first: a server that dies meanwhile is no stranger
+        if procfs.listeners(self.plan.port) - ours:
             raise self._error(
                 f"port {self.plan.port} is in use by another process as well; set "
                 "serving.port_start to a free range"

@@ -63,8 +63,6 @@ class Environment:
         )
         self._fields = {field.field_id: field for field in world.fields}
         self._after_calculator = False
-        self.waived = False
-        """True in a forced-probe window whose repair failed: it need not probe any more."""
         self.batch_number = 1
         self.decision: Decision = "explore"
         self.probes: list[Probe] = []
@@ -115,7 +113,7 @@ class Environment:
             return "no action batch is pending; reveal one first" if hidden else None
         if self.decision == "act":
             return "an action batch is pending; answer it with submit_action_batch first"
-        if tool == "request_next_batch" and self._setting.probing == "forced" and not self.waived:
+        if tool == "request_next_batch" and self._setting.probing == "forced":
             return "every batch window must be probed here; reveal the batch with probe_batch"
         return None
 
@@ -141,10 +139,11 @@ class Environment:
 
         Returns:
             The result that goes into the feedback; None for `request_next_batch`, which the card
-            alone answers, and for `submit_action_batch`, whose outcome comes from `outcome`.
+            alone answers, and for `submit_action_batch`, whose results are `finished_batch`.
 
         Raises:
-            RejectedError: The call is refused; the state of the episode is what it was.
+            RejectedError: The call is refused; the episode is where it was, except that it is
+                remembered whether the call was one of the calculator.
         """
         reason = self._unavailable(call.tool)
         self._after_calculator = call.tool == "calculator"  # a refused call counts as one too
@@ -164,7 +163,6 @@ class Environment:
     def skip(self) -> None:
         """The fallback after a second fault: reveal without probing, or end the batch unanswered."""
         if self.decision == "explore":
-            self.waived = True
             self.decision = "act"
         else:
             self._finish({})
@@ -300,7 +298,6 @@ class Environment:
             )
         last = self.batch_number == len(self._batches)
         self.decision = "done" if last else "explore"
-        self.waived = False
         self.batch_number += 0 if last else 1
 
     def finished_batch(self) -> list[CaseResult]:

@@ -197,16 +197,11 @@ class _Game:
     def _outcome(self, results: list[CaseResult], *, accepted: bool) -> dict[str, object]:
         number = results[0].batch_number
         kept = self.setting.evidence != "rewritten"
-        head: dict[str, object]
-        if kept:
-            head = {"batch_id": f"batch_{number:02d}", "batch_number": number, "accepted": accepted}
-        else:
-            head = {
-                "message": prompts.outcome_message(number, accepted=accepted),
-                "batch_number": number,
-            }
+        batch = {"batch_id": f"batch_{number:02d}"} if kept else {}
         return {
-            **head,
+            "message": prompts.outcome_message(number, accepted=accepted, kept=kept),
+            **batch,
+            "batch_number": number,
             "results": [_case_outcome(result, self.setting) for result in results],
             "batch_utility": shown(sum(result.utility for result in results)),
             "cumulative_utility": self.environment.cumulative_utility,

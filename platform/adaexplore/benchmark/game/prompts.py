@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from adaexplore.benchmark.game import calculator
 from adaexplore.benchmark.game.protocol import Protocol
 from adaexplore.benchmark.game.settings import Setting
 from adaexplore.benchmark.world import constraints
@@ -79,7 +80,8 @@ out is unanswered, and `actions` may be empty.
 ## calculator: arithmetic
 {{"tool":"calculator","arguments":{{"expressions":["total = (12.5 + 3) * 4","sqrt(total)"]}}}}
 Numbers, operators, parentheses and `abs`, `sqrt`, `min`, `max`, `sum`, `mean`, `round`, `floor`, \
-`ceil`, `log`, `log10`, `exp`, `pow`; at most {expressions} expressions. `name = expression` keeps a \
+`ceil`, `log`, `log10`, `exp`, `pow`; at most {expressions} expressions of {chars} characters, nested \
+up to {depth} deep. `name = expression` keeps a \
 value for the other expressions of the same call, in any order; nothing is kept between calls. Two \
 calculator calls in a row are not allowed.
 
@@ -99,8 +101,8 @@ _REVEAL_FORCED: Final = (
     "Reveal it with `probe_batch`; going on without a probe is not possible here."
 )
 _REQUEST_FORCED: Final = (
-    "\nNot available in this episode, because every window has to be probed, except in a window "
-    "where your repaired call was rejected as well."
+    "\nNot available in this episode, because every window has to be probed. Only if the repaired call "
+    "of a window is rejected too, its batch is revealed without a probe."
 )
 
 _REPAIR: Final = {
@@ -154,6 +156,10 @@ _ENDED: Final = (
     "Action batch {number} ended without an accepted submission: all its cases are unanswered. "
     "Its cases and your work on them are no longer shown."
 )
+_ACCEPTED_KEPT: Final = "Action batch {number} was accepted."
+_ENDED_KEPT: Final = (
+    "Action batch {number} ended without an accepted submission: all its cases are unanswered."
+)
 _REPAIR_LEFT: Final = (
     "The call was rejected and nothing has changed. You can send one corrected call."
 )
@@ -173,13 +179,29 @@ EMPTY_ECHO: Final = "(an empty reply)"
 ECHO_CHARS: Final = 4000
 """Decision: a rejected reply is kept in the conversation up to this length."""
 
+_ACTION: Final = "- **{}** (`{}`): {}"
+_FIELD: Final = "- **{}** (`{}`, type: {}, unit: {}, minimum: {}, maximum: {}): {}"
+_CONSTRAINT: Final = "- {} `{}`"
+_PROBING: Final = {
+    "optional": " Probing is optional.",
+    "forced": " You have to probe in every window.",
+}
+_KEPT: Final = {
+    "outcome": "the utility of the action you chose",
+    "full": "the utilities of all four actions",
+}
+_RESULT: Final = "Environment result: "
+_STATE: Final = "Current state: "
+
 _TEXTS: Final = (
     _SYSTEM, _REVEAL_OPTIONAL, _REVEAL_FORCED, _REQUEST_FORCED, _REPAIR, _MEMORY_REWRITTEN,
     _MEMORY_KEPT, _FIRST, _CONSTRAINTS, _ASSESSMENT, _ACCEPTED, _ENDED, _REPAIR_LEFT, _SKIPPED,
-    _CUT_OFF, _ASSESSMENT_REJECTED, CUT_OFF_ECHO, EMPTY_ECHO, ECHO_CHARS,
+    _CUT_OFF, _ASSESSMENT_REJECTED, _ACTION, _FIELD, _CONSTRAINT, _PROBING, _KEPT, _RESULT, _STATE,
+    _ACCEPTED_KEPT, _ENDED_KEPT, CUT_OFF_ECHO, EMPTY_ECHO, ECHO_CHARS,
 )  # fmt: skip
 DIGEST: Final = hashlib.sha256(json.dumps(_TEXTS, sort_keys=True).encode()).hexdigest()
-"""Digest of all texts; part of every cell's identity."""
+"""Digest of all texts here; part of every cell's identity. Reasons of refusals are not among them:
+they, like the rest of the protocol, stand under PROTOCOL_VERSION."""
 
 
 def system(world: World, setting: Setting, protocol: Protocol) -> str:
@@ -191,14 +213,16 @@ def system(world: World, setting: Setting, protocol: Protocol) -> str:
         role=domain.role.strip(),
         question=domain.question.strip(),
         actions="\n".join(
-            f"- **{a.display_name}** (`{a.action_id}`): {a.description.strip()}"
+            _ACTION.format(a.display_name, a.action_id, a.description.strip())
             for a in domain.actions
         ),
         probes=f"{least} to {protocol.max_probes} probes",
-        probe_policy=" You have to probe in every window." if forced else " Probing is optional.",
+        probe_policy=_PROBING[setting.probing],
         request_policy=_REQUEST_FORCED if forced else "",
         batch_size=BATCH_SIZE,
         expressions=protocol.max_expressions,
+        chars=calculator.MAX_CHARS,
+        depth=calculator.MAX_DEPTH,
         opening=_REVEAL_FORCED if forced else _REVEAL_OPTIONAL,
         repair=_REPAIR[protocol.repair_scope],
         memory=_memory(setting),
@@ -208,21 +232,17 @@ def system(world: World, setting: Setting, protocol: Protocol) -> str:
 def _memory(setting: Setting) -> str:
     if setting.evidence == "rewritten":
         return _MEMORY_REWRITTEN
-    full = setting.evidence == "full"
-    return _MEMORY_KEPT.format(
-        what="the utilities of all four actions" if full else "the utility of the action you chose"
-    )
+    return _MEMORY_KEPT.format(what=_KEPT[setting.evidence])
 
 
 def first(world: World, card: dict[str, Any]) -> str:
     """The first user message: fields in their permuted order, constraints, the state card."""
     fields = "\n".join(
-        f"- **{f.display_name}** (`{f.field_id}`, type: {f.type}, unit: {f.unit}, minimum: "
-        f"{f.bounds[0]}, maximum: {f.bounds[1]}): {f.description.strip()}"
+        _FIELD.format(f.display_name, f.field_id, f.type, f.unit, *f.bounds, f.description.strip())
         for f in world.fields
     )
     lines = "\n".join(
-        f"- {c.description.strip()} `{constraints.to_text(c.expression)}`"
+        _CONSTRAINT.format(c.description.strip(), constraints.to_text(c.expression))
         for c in world.constraints
     )
     shown = _CONSTRAINTS.format(lines=lines) if lines else ""
@@ -231,12 +251,12 @@ def first(world: World, card: dict[str, Any]) -> str:
 
 def state(card: dict[str, Any]) -> str:
     """The `Current state` card as text."""
-    return f"Current state: {_json(card)}"
+    return _STATE + _json(card)
 
 
 def result(payload: dict[str, Any]) -> str:
     """An `Environment result` as text, ending where the card begins."""
-    return f"Environment result: {_json(payload)}\n\n"
+    return f"{_RESULT}{_json(payload)}\n\n"
 
 
 def rejection(reasons: Sequence[str], message: str) -> dict[str, Any]:
@@ -244,9 +264,10 @@ def rejection(reasons: Sequence[str], message: str) -> dict[str, Any]:
     return {"accepted": False, "message": message, "errors": list(reasons)}
 
 
-def outcome_message(batch_number: int, *, accepted: bool) -> str:
-    """What happened to a completed batch, truly."""
-    return (_ACCEPTED if accepted else _ENDED).format(number=batch_number)
+def outcome_message(batch_number: int, *, accepted: bool, kept: bool) -> str:
+    """What happened to a completed batch, truly; `kept` where it stays readable."""
+    texts = (_ACCEPTED_KEPT, _ENDED_KEPT) if kept else (_ACCEPTED, _ENDED)
+    return texts[0 if accepted else 1].format(number=batch_number)
 
 
 def fallback_message(decision: str, *, cut_off: bool) -> str:

@@ -46,7 +46,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A reply that was rejected or cut off."""
+    """A reply of the main conversation that was rejected or cut off; assessments tell their own."""
 
     batch_number: int
     decision: str
@@ -90,7 +90,8 @@ class EpisodeRecord:
     hidden_digest: str
     """Digest of the hidden side; joined before any paired comparison."""
     observation_digest: str
-    """Digest of everything the environment said; what an audit compares."""
+    """Digest of everything the environment said in the main conversation, forks apart; what an audit
+    compares."""
     truth: dict[Phase, dict[str, int]]
     """Direction by relevant field; `pre` only where the rule drifts."""
     cases: tuple[CaseRecord, ...]

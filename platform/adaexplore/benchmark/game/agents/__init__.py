@@ -31,9 +31,9 @@ AGENTS: Final[dict[str, ReferenceAgent]] = {
     for agent in (
         ReferenceAgent(name="random", version=1, reply=simple.random),
         ReferenceAgent(name="constant", version=1, reply=simple.constant),
-        ReferenceAgent(name="feedback_only", version=1, reply=feedback_only),
+        ReferenceAgent(name="feedback_only", version=2, reply=feedback_only),
         ReferenceAgent(name="one_factor", version=1, reply=one_factor),
-        ReferenceAgent(name="scientist", version=1, reply=scientist),
+        ReferenceAgent(name="scientist", version=2, reply=scientist),
     )
 }
 """Agents by name. They know no more than a language model would."""

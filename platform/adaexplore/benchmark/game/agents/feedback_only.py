@@ -23,6 +23,10 @@ from adaexplore.benchmark.world.utility import ACTIONS
 
 _TRIAL_WINDOWS: Final = 2
 """Windows in which the bandit tries every action in turn."""
+_PRIOR: Final = (0.0, 0.06, 0.06, 0.0)
+"""Expected utilities before any outcome: the middle actions miss by less."""
+_PRIOR_CASES: Final = 32
+"""Outcomes that the prior weighs as much as."""
 _SURPRISE: Final = 0.25
 """Mean error of expected utilities in a batch that makes a settled belief look outdated."""
 _SETTLED_CASES: Final = 16
@@ -109,5 +113,8 @@ def bandit(outcomes: tuple[SeenOutcome, ...], count: int) -> list[int]:
 def _plan(earned: list[list[float]], window: int, count: int) -> list[int]:
     if window <= _TRIAL_WINDOWS:
         return [position % len(ACTIONS) for position in range(count)]
-    means = [round(sum(values) / max(1, len(values)), 9) for values in earned]
+    means = [
+        round((sum(values) + _PRIOR_CASES * prior) / (len(values) + _PRIOR_CASES), 9)
+        for values, prior in zip(earned, _PRIOR, strict=True)
+    ]
     return [means.index(max(means))] * count

@@ -45,12 +45,7 @@ def design(view: View) -> tuple[Row, ...]:
     """Rows of the next call of an exploring window."""
     where = points.space(view)
     if not view.probes:
-        base = points.middle(where)
-        return (
-            ()
-            if base is None
-            else one_at_a_time(where, base, dict.fromkeys(range(len(base)), _ENDS))
-        )
+        return first_design(where)
     base = _base(view)
     moved = inference.moved_columns(observed(where, view.probes))
     levels: dict[int, tuple[float, ...]] = dict.fromkeys(moved, _LEVELS)

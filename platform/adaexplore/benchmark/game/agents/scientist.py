@@ -1,10 +1,12 @@
 """`scientist`: explore where rivals disagree, keep checking, start over when the answers change.
 
-The first window moves one field at a time, as `one_factor` does. From then on every probe is placed
-where the rules that still explain the answers disagree, or where the rules that may come next would
-differ from the present one. A few known points are asked again in every window: an answer that has
-changed proves that the rule has. Then what was seen before is evidence about the old rule, and only
-serves to prefer, among the rules that explain the new answers, those that differ less from it.
+The first window moves one field at a time, as `one_factor` does, and the next ones place their
+probes where the rules that still explain the answers disagree. Then exploring stops, because a probe
+that tells nothing new is wasted: only a few known points are asked again in every window, those at
+which the rules that may come next would differ from the present one. An answer that has changed
+proves that the rule has, and exploring starts again. Then what was seen before is evidence about the
+old rule, and only serves to prefer, among the rules that explain the new answers, those that differ
+less from it.
 """
 
 from dataclasses import dataclass
@@ -22,8 +24,10 @@ from adaexplore.benchmark.game.agents.simple import filler
 from adaexplore.benchmark.game.protocol import Message
 from adaexplore.benchmark.world.episodes import Row
 
-REPEATED: Final = 6
+REPEATED: Final = 8
 """Known points that are asked again in every window."""
+EXPLORING_WINDOWS: Final = 3
+"""Windows of full exploration, at the beginning and after a change that was noticed."""
 _CANDIDATES: Final = 400
 _CASES: Final = 40
 """Finished cases that are used beside the probes, the latest ones; more cost time and tell little."""
@@ -123,7 +127,11 @@ def _design(where: Space, view: View, belief: Belief | None) -> tuple[Row, ...]:
     if belief is None:
         return first_design(where)
     most = view.probe_limits[1]
-    again = _repeated(where, belief, most if disappointed(view) else min(most, REPEATED))
+    if disappointed(view):
+        return _repeated(where, belief, most)
+    again = _repeated(where, belief, min(most, REPEATED))
+    if view.window - belief.probes[0].window >= EXPLORING_WINDOWS:
+        return again
     return again + _new(where, view, belief, most - len(again))
 
 

@@ -1,8 +1,7 @@
-"""Agents that do not explore: chance, a constant, and learning from outcomes alone.
+"""Agents that learn nothing, `random` and `constant`: chance and a constant bound the scale from below.
 
-They bound the scale from below and show what exploration buys. `random` and `constant` learn
-nothing. `feedback_only` learns from what its own actions earned: where finished cases stay readable
-it fits a rule to them; where they are taken out it can only tell which action pays on the whole.
+What they share with other agents that do not explore is here as well: the reply that asks for
+nothing, and the cheapest probes where probing is forced.
 """
 
 import hashlib

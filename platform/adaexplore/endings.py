@@ -1,0 +1,43 @@
+"""Endings: how a command ends when the system, and not the benchmark, stops it.
+
+Batch systems end a job with SIGTERM, disks fill up, and readers of a pipe go away. None of these loses
+anything, and none is worth a traceback.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from adaexplore.errors import AdaExploreError
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM counts as Ctrl-C, whatever that means at the moment; only the main thread can say so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def unwritten(error: OSError | SystemExit) -> int:
+    """Exit code after a fault of the file system, standard output included, that nobody explained.
+
+    A closed pipe is quiet (the terminal library ends with SystemExit there); anything else is one
+    line on stderr.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:  # what is left in the buffer would be tried again, and told, at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+        where = error.filename or "standard output"
+        print(f"error: {where}: {error.strerror or error}; mend it and run again", file=sys.stderr)
+    return AdaExploreError.exit_code
