@@ -63,7 +63,7 @@ def main() -> None:
     bottom.axhline(1, color="#999999", linestyle=":", linewidth=1)
     bottom.annotate("oracle", (12.15, 1), va="center", fontsize=8, annotation_clip=False)
     bottom.annotate("chance", (12.15, 0), va="center", fontsize=8, annotation_clip=False)
-    bottom.annotate("the rule drifts,\nunannounced", (change + 0.6, 0.12), fontsize=8)
+    bottom.annotate("the rule drifts,\nunannounced", (change + 0.65, 0.76), fontsize=8)
     bottom.set_ylabel("calibrated accuracy")
     bottom.set_xlabel("batch")
     bottom.set_xticks(range(1, 13))
