@@ -203,7 +203,17 @@ def test_a_second_process_on_the_same_sweep_is_refused(capsys):
     assert 1 == message.count("\n")
 
 
-def test_a_torn_journal_is_carried_on(whole):
+def test_a_launch_that_names_fewer_models_keeps_the_others_in_the_tables():
+    run("name=mine", "dataset.limit=1", "models=[random]")
+    run("name=mine", "dataset.limit=1", "models=[constant]")
+    main = Path("runs/sweeps/mine/tables/main.csv").read_text().splitlines()
+
+    assert ["random,default", "random,stationary", "constant,default", "constant,stationary"] == [
+        ",".join(row.split(",")[:2]) for row in main[1:]
+    ]
+
+
+def test_a_torn_journal_is_carried_on_and_said(whole, capsys):
     shutil.copytree(whole, "runs")
     result = min(Path("runs").glob("cells/*/*/*/result.json"))
     result.unlink()
@@ -212,6 +222,7 @@ def test_a_torn_journal_is_carried_on(whole):
     run()
 
     assert tables(whole) == tables("runs")
+    assert 1 == capsys.readouterr().out.count("the journal's torn last line was asked again")
 
 
 def test_a_damaged_journal_and_a_damaged_result_stop_the_launch(whole, capsys):

@@ -252,10 +252,13 @@ async def _play(
         with meter.shown():
             async for outcome in player.outcomes(_lanes(plan, models)):
                 meter.episode(failed=outcome.record is None)
+                job = outcome.job
+                if outcome.torn:
+                    torn = f"{job.cell.label} {job.key.episode_id}"
+                    output.print(f"  {torn}: the journal's torn last line was asked again")
                 if outcome.record is None:
                     failures.append(outcome)
                     continue
-                job = outcome.job
                 records[job.cell.cell_id, job.key.episode_id] = outcome.record
                 tracker.episode(job.cell, outcome.record)
     return failures
