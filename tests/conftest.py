@@ -61,3 +61,11 @@ def settings() -> dict[str, Setting]:
 def protocol() -> Protocol:
     """The protocol's defaults."""
     return Protocol()
+
+
+@pytest.fixture(scope="session")
+def finished_sweep(tmp_path_factory) -> Path:
+    """The store of a small sweep `mine` that nothing disturbed; copy it to damage it."""
+    import sweep_copies  # the command itself: whoever tests the core alone need not load it
+
+    return sweep_copies.play(tmp_path_factory.mktemp("finished") / "runs")

@@ -54,7 +54,31 @@ def test_every_setting_composes(setting):
     ],
 )
 def test_every_other_file_composes(group, name):
-    assert configure.sweep(["+grid=smoke", f"{group}={name}"])
+    needed = ["store.bucket=b"] if (group, name) == ("store", "s3") else []
+    assert configure.sweep(["+grid=smoke", f"{group}={name}", *needed])
+
+
+STORE_FAULTS = [
+    (["store=s3"], r"store 's3' needs the name of a bucket: add store\.bucket=NAME"),
+    (["+store.bucket=b"], r"store 'folder' takes no bucket: did you mean store=s3\?"),
+    (["store=s3", "store.bucket=b", "store.prefix=/a"], r"'store\.prefix'"),
+    (["store=s3", "store.bucket=b", "+store.key=K"], r"'store\.key': there is no such key"),
+    (["store=s3", "store.bucket=b", "store.endpoint=host:1"], r"'store\.endpoint': expected http"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), STORE_FAULTS)
+def test_a_store_that_cannot_be_is_refused(words, message):
+    with pytest.raises(ConfigError, match=message):
+        configure.sweep(["+grid=smoke", *words])
+
+
+def test_a_key_in_the_address_of_a_store_is_refused_and_not_repeated():
+    words = ["store=s3", "store.bucket=b", "store.endpoint=http://id:canary@host"]
+    with pytest.raises(ConfigError, match="keys come from the environment") as caught:
+        configure.sweep(["+grid=smoke", *words])
+
+    assert "canary" not in str(caught.value)
 
 
 def test_command_line_overrides_a_grid():
@@ -124,6 +148,7 @@ BAD = [
     (["+grid=smoke", "seeds=[a]"], "'seeds.0'"),
     (["+grid=smoke", "backend.concurrency=0"], "'backend.concurrency'"),
     (["+grid=smoke", "protocol.max_probes=-1"], "expected max_probes of at least 1, got -1"),
+    (["+grid=smoke", "protocol.batches=13"], "expected batches of 1 to 12, or null, got 13"),
     (["+grid=smoke", "protocol.repair_scope=month"], "'window' or 'decision', got 'month'"),
     (["+grid=smoke", "profiles.scientist.version=2"], "write +profiles.scientist.version=2"),
     (
@@ -140,6 +165,10 @@ BAD = [
     (["+grid=smoke", "+hydra=1"], "'+hydra=1': Hydra itself"),
     (["+grid=smoke", "hydra/launcher=basic"], "'hydra/launcher=basic': Hydra itself"),
     (["+grid=smoke", "~hydra"], "'~hydra': Hydra itself"),
+    (
+        ["+grid=smoke", "name=${oc.env:HOME}"],
+        "'name': expected a value, got one from the environment",
+    ),
     (["+grid=smoke", "models=modèle"], "names are ASCII, the rest needs quotes"),
     (["+grid=smoke", 'models="modèle"'], "unknown model 'modèle'"),
 ]

@@ -13,25 +13,37 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def commands():
+READING = ("status", "show", "verify", "replay", "sync")
+"""Verbs that read a sweep of an earlier line of their block."""
+
+
+def blocks():
     for page in PAGES:
         for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
-            yield from block.splitlines()
+            lines = block.splitlines()
+            alone = not any(line.split()[1] in READING for line in lines)
+            yield from ([line] for line in lines) if alone else [lines]
 
 
-@pytest.mark.parametrize("command", list(commands()))
-def test_every_command_runs(command, tmp_path):
+@pytest.mark.parametrize("block", list(blocks()), ids=lambda block: block[-1])
+def test_every_command_runs(block, tmp_path):
     """`make` targets are run by CI itself; all others are run here, with the records kept apart."""
+    for command in block:
+        run(command, tmp_path)
+
+
+def run(command, folder):
     if command.startswith("make "):
         target = command.split()[1]
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
         assert command in (ROOT / ".ci" / "run").read_text()
         return
     program, *arguments = shlex.split(command)
-    if "platform.launch" in command:
-        arguments.append(f"runs_dir={tmp_path}")
-        if "smoke" not in command:  # one of them with MLflow is enough
-            arguments.append("tracking=none")
+    launched = "platform.launch" in command
+    if launched or arguments[0] in READING:
+        arguments.append(f"runs_dir={folder}")
+    if launched and "smoke" not in command:  # one of them with MLflow is enough
+        arguments.append("tracking=none")
     path = Path(sys.executable).parent
     done = subprocess.run(
         [path / program, *arguments], cwd=ROOT, capture_output=True, text=True, check=False,

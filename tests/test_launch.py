@@ -1,5 +1,6 @@
 """The command from end to end: it plays, resumes, refuses, and says in one line what is wrong."""
 
+import json
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ import pytest
 from adaexplore import assemble, launch, provenance, verbs
 from adaexplore.authoring import datasets
 from adaexplore.backends.folder import FolderStore
+from adaexplore.experiments import launches
 
 GRID = ["+grid=main", "models=[random,constant,oracle]", "settings=[default,stationary]", "dataset.limit=3",
         "tracking=none", "backend.processes=0"]  # fmt: skip
@@ -37,8 +39,8 @@ def command(*words, code=None):
     return done
 
 
-def tables(root):
-    (folder,) = Path(root).glob("sweeps/*/tables")
+def tables(root, sweep="*"):
+    (folder,) = Path(root).glob(f"sweeps/{sweep}/tables")
     assert {f"{name}.csv" for name in TABLES} == {path.name for path in folder.iterdir()}
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -65,12 +67,13 @@ def whole(tmp_path_factory):
     return folder / "runs"
 
 
-def test_the_last_path_printed_is_the_folder_of_the_tables(whole, capsys):
+def test_the_last_paths_printed_are_the_tables_and_the_report(whole, capsys):
     run(f"runs_dir={whole}")
     out = capsys.readouterr().out
-    last = Path(out.strip().splitlines()[-1].split()[-1])
+    tables, report = (Path(line.split()[-1]) for line in out.strip().splitlines()[-2:])
 
-    assert {f"{name}.csv" for name in TABLES} == {path.name for path in last.iterdir()}
+    assert {f"{name}.csv" for name in TABLES} == {path.name for path in tables.iterdir()}
+    assert report.read_bytes().startswith(b"<!DOCTYPE html>")
     assert "finished  18, to play 0" in out
     assert "Main table" in out
     assert "Ablations" in out
@@ -194,13 +197,65 @@ def test_a_dry_run_writes_nothing(capsys):
     assert [] == list(Path().glob("runs/cells/*")) + list(Path().glob("runs/sweeps/*"))
 
 
-def test_a_second_process_on_the_same_sweep_is_refused(capsys):
-    with FolderStore(Path("runs")).locked("sweeps/mine/lock"):
-        run("name=mine", code=4)
+@pytest.mark.parametrize("names", [("name=one", "name=one"), ("name=one", "name=two")])
+def test_two_launchers_at_once_share_the_work_and_end_with_the_same_tables(names, whole):
+    """Of one sweep, or of two that share their cells: no turn is asked by both."""
+    pair = [
+        subprocess.Popen(
+            [sys.executable, "-m", "adaexplore.launch", *GRID, name],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )
+        for name in names
+    ]  # fmt: skip
+    ends = [child.communicate()[1] for child in pair]
 
+    assert ["", ""] == ends
+    assert [0, 0] == [child.returncode for child in pair]
+    for name in names:
+        assert tables(whole) == tables("runs", name.removeprefix("name="))
+    assert asked(whole) == asked("runs")
+
+
+def asked(root):
+    """Replies that were asked for, over all attempts; what was carried over is not among them."""
+    total = 0
+    for path in Path(root).glob("cells/*/*/*/journal.jsonl"):
+        head, *entries = path.read_bytes().splitlines()
+        total += len(entries) - json.loads(head)["carried"]
+    return total
+
+
+def test_a_capped_sweep_has_one_launcher_at_a_time(capsys):
+    """Each would spend all that is left of the cap."""
+    run("name=mine", "dataset.limit=1", "models=[random]")
+    store = FolderStore(Path("runs"))
+    launches.note(store, "mine", {}, capped=False)
+    run("name=mine", "dataset.limit=1", "models=[random]", "budget.cap_usd=1", code=4)
     message = capsys.readouterr().err
-    assert f"run by process {os.getpid()}" in message
+    store.close()
+    run("name=mine", "dataset.limit=1", "models=[random]", "budget.cap_usd=1")
+
+    assert (
+        f"expected to be the only launch of a sweep with a cap, got launch 0002-{store.writer}"
+        in message
+    )
     assert 1 == message.count("\n")
+
+
+def test_a_store_of_a_newer_version_is_refused_and_left_alone(capsys):
+    run("name=mine", "dataset.limit=1", "models=[random]")
+    Path("runs/store.json").write_text('{"store_version": 2}')
+    before = snapshot("runs")
+    run("name=mine", "dataset.limit=2", "models=[random]", code=4)
+
+    assert "runs/store.json: expected store_version 1, got 2" in capsys.readouterr().err
+    assert before == snapshot("runs")
+
+
+def test_only_known_statuses_are_redone(capsys):
+    run("--redo", "completed", code=2)
+
+    assert "--redo completed: expected one of overflow, content_filter" in capsys.readouterr().err
 
 
 def test_a_launch_that_names_fewer_models_keeps_the_others_in_the_tables():

@@ -125,7 +125,7 @@ def test_what_the_governor_did_is_stored_with_the_sweep():
     with FaultServer(storm(7, {"rate_seconds": 0.1})) as server:
         profiles(server)
         sweep(*SMALL)
-    (path,) = Path().glob("runs/sweeps/*/governors/0001.json")
+    (path,) = Path().glob("runs/sweeps/*/governors/0001-*.json")
     history = json.loads(path.read_text())
 
     assert ["acme (no key) random"] == list(history)

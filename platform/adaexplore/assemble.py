@@ -9,26 +9,30 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from zlib import crc32
 
 from adaexplore.backends.folder import FolderStore
 from adaexplore.benchmark.game.agents.oracle import Told
 from adaexplore.errors import ConfigError
 from adaexplore.experiments import identity
-from adaexplore.experiments.config import SweepConfig
+from adaexplore.experiments.config import Places, SweepConfig
+from adaexplore.experiments.stores import Store
 from adaexplore.experiments.sweeps import Job, Plan
 from adaexplore.experiments.trackers import NoTracker, Tracker
 from adaexplore.models import preflight, scripted, secrets
 from adaexplore.models.activity import Activity
-from adaexplore.models.budget import Budget
 from adaexplore.models.client import Account, HttpEndpoint
 from adaexplore.models.endpoints import Endpoint
 from adaexplore.models.governor import Governor
-from adaexplore.models.hosts import ModelHost
-from adaexplore.models.profiles import RemoteProfile, ScriptedProfile, VllmProfile
+from adaexplore.models.hosts import ModelHost, Served
+from adaexplore.models.pacing import Pace, Purse
+from adaexplore.models.profiles import Limits, RemoteProfile, ScriptedProfile, VllmProfile
 from adaexplore.models.scripted import OracleEndpoint, ScriptedEndpoint, Workers
 from adaexplore.models.transport import HttpTransport
+
+if TYPE_CHECKING:
+    from adaexplore.backends.mlflow.tracker import Target
 
 FEW_RUNS = 8
 """With fewer episode runs than this, starting worker processes costs more than it saves."""
@@ -36,18 +40,67 @@ FEW_RUNS = 8
 Connect = Callable[[Job], Endpoint]
 
 
-def store(config: SweepConfig) -> FolderStore:
+def store(config: SweepConfig | Places) -> Store:
     """The store of a sweep; StoreError if it cannot be used."""
-    return FolderStore(Path(config.runs_dir))
+    if config.store.kind == "folder":
+        return FolderStore(Path(config.runs_dir))
+    try:
+        from adaexplore.backends.s3.store import S3Store
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"store=s3 needs the module {error.name}: pip install 'adaexplore[s3]'"
+        ) from error
+    return S3Store(config.store)
 
 
-def tracker(config: SweepConfig, sweep: str) -> Tracker:
+def tracker(config: SweepConfig, store: Store, sweep: str) -> Tracker:
     """The tracker of a sweep."""
     if config.tracking.kind == "none":
         return NoTracker()
-    from adaexplore.backends.mlflow import MlflowTracker
+    from adaexplore.backends.mlflow.tracker import MlflowTracker
 
-    return MlflowTracker(Path(config.runs_dir), experiment=config.tracking.experiment, sweep=sweep)
+    return MlflowTracker(_target(config, store, sweep))
+
+
+def check_tracking(config: SweepConfig) -> str | None:
+    """A warning if the tracker does not answer; ConfigError or TrackingError if it never will."""
+    if config.tracking.kind != "server":
+        return None
+    from adaexplore.backends.mlflow import checks
+
+    return checks.check(config.tracking.uri or "")
+
+
+def tracking_differences(places: Places, store: Store, sweep: str) -> list[str]:
+    """What a tracker shows of a sweep that is not what is stored, a line each."""
+    if places.tracking.kind == "none":
+        return []
+    from adaexplore.backends.mlflow import syncing
+
+    return syncing.differences(_target(places, store, sweep))
+
+
+def synchronise(
+    places: Places, store: Store, sweep: str, notify: Callable[[int], None] = lambda _: None
+) -> list[str]:
+    """Make the tracker show a sweep as it is stored; lines that say what was done and where to look.
+
+    `notify` is told now and then how many runs are left.
+    """
+    if places.tracking.kind == "none":
+        raise ConfigError(
+            "tracking=none shows nothing: expected tracking=sqlite or tracking=server"
+        )
+    from adaexplore.backends.mlflow import syncing
+
+    return syncing.synchronise(_target(places, store, sweep), notify)
+
+
+def _target(config: SweepConfig | Places, store: Store, sweep: str) -> "Target":
+    from adaexplore.backends.mlflow.tracker import Target
+
+    root = Path(config.runs_dir)
+    return Target(config=config.tracking, root=root, store=store, sweep=sweep)
 
 
 def host(config: SweepConfig, notify: Callable[[str], None]) -> ModelHost | None:
@@ -73,6 +126,12 @@ def remote_models(config: SweepConfig) -> dict[str, RemoteProfile]:
         for name, profile in config.models.items()
         if not isinstance(profile, ScriptedProfile)
     }
+
+
+def account_name(profile: RemoteProfile) -> str:
+    """Name of the account that is asked: provider, key and model."""
+    key = profile.auth.key_env or profile.auth.key_file or "no key"
+    return f"{profile.provider} ({key}) {profile.model}"
 
 
 def check_models(config: SweepConfig, *, first_prompt_chars: int = 0) -> None:
@@ -114,13 +173,15 @@ class Models:
 
     config: SweepConfig
     plan: Plan
-    budget: Budget
+    budget: Purse
     host: ModelHost | None = None
     """Serves open models; None refuses a model that has no address."""
     activity: Activity = field(default_factory=Activity)
     fingerprints: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What each server that we started says of itself, by model."""
-    governors: dict[str, Governor] = field(default_factory=dict)
+    pace: Callable[[str, Limits, Callable[[], float]], Pace] = Governor
+    """Makes the governor of an account from its name, its limits and the clock."""
+    governors: dict[str, Pace] = field(default_factory=dict)
     """One for each (provider, account, model), by its name."""
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _workers: Workers = field(init=False)
@@ -142,22 +203,32 @@ class Models:
     @asynccontextmanager
     async def connected(self, name: str) -> AsyncIterator[Connect]:
         """What binds a job of this model to an endpoint; serves the model first where that is due."""
+        async with self.serving(name) as served:
+            yield self.connect(name, served)
+
+    @asynccontextmanager
+    async def serving(self, name: str) -> AsyncIterator[Served | None]:
+        """Where this model answers; None for a reference agent, which plays in the process."""
         profile = self.config.models[name]
         if isinstance(profile, ScriptedProfile):
-            yield self._scripted
+            yield None
         elif profile.route.base_url is not None:
-            yield self._remote(name, (profile.route.base_url,))
+            yield Served(base_urls=(profile.route.base_url,))
         elif isinstance(profile, VllmProfile) and self.host is not None:
             async with self.host.serving(name, profile) as served:
                 self.fingerprints[name] = served.fingerprint
                 for url in served.base_urls:
                     await preflight.check_endpoint(name, self._accounts[name], url)
-                yield self._remote(name, served.base_urls)
+                yield served
         else:
             raise ConfigError(
                 f"model '{name}': nothing serves it; add serving=vllm_process, or "
                 f"+profiles.{name}.route.base_url=http://.../v1 where it is served already"
             )
+
+    def connect(self, name: str, served: Served | None) -> Connect:
+        """What binds a job of this model, which answers there, to an endpoint."""
+        return self._scripted if served is None else self._remote(name, served)
 
     async def _open(self) -> None:
         self._workers = self._stack.enter_context(Workers(self._worker_count()))
@@ -181,10 +252,9 @@ class Models:
             profile.agent, job.cell.seed, workers=self._workers, key=job.key.prefix
         )
 
-    def _remote(self, name: str, base_urls: tuple[str, ...]) -> Connect:
-        account = self._accounts[name]
-        server = self.fingerprints.get(name)
-        mark = None if server is None else identity.digest(server)[:12]
+    def _remote(self, name: str, served: Served) -> Connect:
+        account, base_urls = self._accounts[name], served.base_urls
+        mark = identity.digest(served.fingerprint)[:12] if served.fingerprint else None
 
         def connect(job: Job) -> Endpoint:
             # An episode keeps to one replica, so that its prefix cache is warm.
@@ -196,13 +266,11 @@ class Models:
 
     def _account(self, name: str, profile: RemoteProfile, transport: HttpTransport) -> Account:
         headers, values = secrets.headers(name, profile)
-        key = profile.auth.key_env or profile.auth.key_file or "no key"
-        governed = f"{profile.provider} ({key}) {profile.model}"
-        governor = self.governors.get(governed)
-        activity = self.activity
+        account, activity = account_name(profile), self.activity
+        governor = self.governors.get(account)
         if governor is None:
-            governor = Governor(governed, profile.limits, activity.clock)
-            self.governors[governed] = governor
+            governor = self.pace(account, profile.limits, activity.clock)
+            self.governors[account] = governor
         return Account(
             profile=profile, transport=transport, governor=governor, budget=self.budget,
             activity=activity, headers=headers, secrets=values, sleep=asyncio.sleep,

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +27,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from adaexplore.errors import ConfigError
 from adaexplore.experiments import config
-from adaexplore.experiments.config import SweepConfig
+from adaexplore.experiments.config import Places, SweepConfig
+from adaexplore.models import contents
 from adaexplore.models.profiles import Profile
 
 ROOT: Final = "adaexplore"
@@ -45,7 +47,32 @@ def sweep(overrides: Sequence[str]) -> SweepConfig:
     with _hydra() as folders:
         grid = _grid(overrides, folders)
         document = _compose(ROOT, overrides, folders)
-        return config.from_document(_resolve(document, grid, folders))
+        composed = config.from_document(_resolve(document, grid, folders))
+    models = {name: contents.identified(name, own) for name, own in composed.models.items()}
+    return replace(composed, models=models)
+
+
+def places(overrides: Sequence[str]) -> Places:
+    """Where sweeps are kept, from the words of a verb that reads one back.
+
+    Raises:
+        ConfigError: A word is about something else than `runs_dir`, `store` or `tracking`, or wrong.
+    """
+    for word in overrides:
+        key = word.partition("=")[0]
+        if "=" not in word or key.partition(".")[0] not in ("runs_dir", "store", "tracking"):
+            raise ConfigError(
+                f"'{word}': expected runs_dir=FOLDER, store=KIND, store.KEY=VALUE, tracking=KIND or "
+                "tracking.KEY=VALUE here: the sweep itself says all else"
+            )
+    with _hydra() as folders:
+        return config.places(_compose(ROOT, ["models=[]", *overrides], folders))
+
+
+def option(group: str, name: str) -> dict[str, Any]:
+    """The file of one group, such as `tracking` and `none`, as plain data; ConfigError if unknown."""
+    with _hydra() as folders:
+        return _load(group, name, folders)
 
 
 def profile(name: str, overrides: Sequence[str] = ()) -> Profile:
@@ -154,6 +181,7 @@ def _compose(name: str, overrides: Sequence[str], folders: list[Path]) -> dict[s
     try:
         _require_plain(overrides)
         composed = compose(name, overrides=list(overrides))
+        _require_unexpanded(OmegaConf.to_container(composed, resolve=False))
         document = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
     except OverrideParseException as error:
         word = error.override or ""
@@ -180,6 +208,21 @@ def _require_plain(overrides: Sequence[str]) -> None:
             value = override.value()
             listed = ",".join(map(str, getattr(value, "list", None) or ["..."]))
             raise ConfigError(f"'{word}': expected one value or one list; write {key}=[{listed}]")
+
+
+def _require_unexpanded(document: Any, where: str = "") -> None:
+    """Refuse values from the environment: they would be stored with everything else (ConfigError)."""
+    if isinstance(document, dict):
+        for key, value in document.items():
+            _require_unexpanded(value, f"{where}.{key}".lstrip("."))
+    elif isinstance(document, list):
+        for value in document:
+            _require_unexpanded(value, where)
+    elif isinstance(document, str) and "${oc.env:" in document:
+        raise ConfigError(
+            f"configuration key '{where}': expected a value, got one from the environment, which would "
+            "be written down with the sweep: write it out, or name the variable of a key in auth.key_env"
+        )
 
 
 def _load(group: str, name: str, folders: list[Path]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from adaexplore.authoring import summaries
 from adaexplore.authoring.summaries import EpisodeSummary
 from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.benchmark.scores import metrics
+from adaexplore.benchmark.scores.estimates import Estimate
 from adaexplore.benchmark.world.fields import FAMILIES
 from adaexplore.experiments import tables
 from adaexplore.experiments.figures import PALETTE
@@ -87,13 +88,13 @@ def difficulty(found: Difficulty) -> list[list[str]]:
     return rows
 
 
-def _shown(e: tables.Estimate) -> str:
+def _shown(e: Estimate) -> str:
     """Value with its interval, or alone where too few episodes say nothing of spread."""
     value, low, high = (f"{round(number, 2) + 0.0:.2f}" for number in (e.value, e.low, e.high))
     return value if math.isnan(e.low) else f"{value} ({low} to {high})"
 
 
-def _estimate(model: str, records: Sequence[EpisodeRecord], family: str | None) -> tables.Estimate:
+def _estimate(model: str, records: Sequence[EpisodeRecord], family: str | None) -> Estimate:
     ca = next(m for m in metrics.MAIN if m.name == "ca")
     group = [r for r in records if family in (None, r.family)]
     return tables.estimate(ca, group, "dataset page", model, str(family))

@@ -22,15 +22,18 @@ from rich.progress import (
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from adaexplore.benchmark.scores import metrics
+from adaexplore.benchmark.scores import estimates, metrics
+from adaexplore.benchmark.scores.estimates import Estimate
 from adaexplore.experiments import tables
 from adaexplore.experiments.forecasts import Forecast
 from adaexplore.experiments.sweeps import Plan
-from adaexplore.experiments.tables import Estimate, Records, Table
+from adaexplore.experiments.tables import Records, Table
 from adaexplore.experiments.trackers import Tracker
 from adaexplore.models.activity import Activity
 
 LOG_SECONDS: Final = 10.0
+DRAW_SECONDS: Final = 0.1
+"""As often as the line is drawn; telling it more often only costs."""
 LOG_WIDTH: Final = 170
 """Columns where the width of the output is not known."""
 
@@ -50,7 +53,7 @@ class Meter:
         self._output = output
         self._total = total
         self._live: Progress | None = None
-        self._start = self._logged = time.monotonic()
+        self._start = self._logged = self._drawn = time.monotonic()
         self.episodes = 0
         self.failed = 0
         self.calls = 0
@@ -82,10 +85,13 @@ class Meter:
         self._show(completed=True)
 
     def _show(self, *, completed: bool = False) -> None:
+        now_s = time.monotonic()
         if self._live is not None:
-            self._live.update(self._task, completed=self.episodes, rate=self._rate())
-        elif completed and time.monotonic() - self._logged >= LOG_SECONDS:
-            self._logged = time.monotonic()
+            if completed or now_s - self._drawn >= DRAW_SECONDS:
+                self._drawn = now_s
+                self._live.update(self._task, completed=self.episodes, rate=self._rate())
+        elif completed and now_s - self._logged >= LOG_SECONDS:
+            self._logged = now_s
             left = self._left()
             for line in self._activity.longest_waits(3):
                 self._output.print(f"    {line}", markup=False)
@@ -157,7 +163,7 @@ def show_main(output: Console, records: Records) -> None:
         for (model, setting), group in records.items():
             found = [tables.estimate(m, group, model, setting) for m in part]
             cells = [Text(_estimate(e, narrow)) for e in found]
-            shown.add_row(model, setting, str(len(tables.scored(group))), *cells)
+            shown.add_row(model, setting, str(len(estimates.scored(group))), *cells)
         output.print(shown)
 
 
@@ -187,11 +193,11 @@ def show_ablation(output: Console, table: Table) -> None:
             name, justify="left" if name in ("model", "setting") else "right", no_wrap=True
         )
     for row in table.rows:
-        model, setting, n, base, value, difference, low, high = row
-        numbers = [_number(float(x)) for x in (base, value)]
-        interval = f"{float(difference):+.3f} ({float(low):+.3f} to {float(high):+.3f})"
-        undefined = math.isnan(float(difference))
-        shown.add_row(str(model), str(setting), str(n), *numbers, "" if undefined else interval)
+        base, value, difference, low, high = (x for x in row[3:] if isinstance(x, float))
+        numbers = [_number(x) for x in (base, value)]
+        interval = f"{difference:+.3f} ({low:+.3f} to {high:+.3f})"
+        undefined = math.isnan(difference)
+        shown.add_row(*map(str, row[:3]), *numbers, "" if undefined else interval)
     output.print(shown)
 
 
@@ -225,3 +231,8 @@ def show_lines(output: Console, lines: Sequence[str]) -> None:
     """Plain lines that are never wrapped, so that they can be copied."""
     for line in lines:
         output.print(line, soft_wrap=True, markup=False)
+
+
+def plain(text: str) -> str:
+    """A text of unknown origin as one line without what would steer a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)

@@ -11,6 +11,7 @@ print the line and exit with the class's ``exit_code`` (0 is done, 3 is "some ep
     ├── StoreError        4   the folder or bucket with the records
     ├── TrackingError     4   MLflow
     ├── ServingError      4   a model server that we start
+    ├── ClusterError      4   Ray: its head, its nodes, its workers
     └── BudgetError       3   the money or token cap is reached
 """
 
@@ -66,6 +67,10 @@ class TrackingError(AdaExploreError):
 
 class ServingError(AdaExploreError):
     """A model server that does not start, or does not come back."""
+
+
+class ClusterError(AdaExploreError):
+    """A cluster that cannot be reached or used, or that loses its workers again and again."""
 
 
 class BudgetError(AdaExploreError):

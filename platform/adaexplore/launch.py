@@ -6,30 +6,36 @@ turn, and the tables are the same bytes as those of an uninterrupted run.
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from rich.console import Console
 
-from adaexplore import assemble, configure, display, endings, publish
+from adaexplore import assemble, configure, display, endings, equipping, publish
 from adaexplore.assemble import Models
 from adaexplore.authoring import datasets
-from adaexplore.backends.folder import FolderStore
-from adaexplore.backends.local import Lane, Player
 from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.errors import AdaExploreError, ConfigError
-from adaexplore.experiments import attempts, forecasts, grids, sweeps, tables, usages
+from adaexplore.experiments import (
+    attempts,
+    forecasts,
+    grids,
+    journals,
+    stores,
+    sweeps,
+    tables,
+    usages,
+)
 from adaexplore.experiments.config import SweepConfig
 from adaexplore.experiments.forecasts import Forecast
 from adaexplore.experiments.playing import Outcome
-from adaexplore.experiments.sweeps import Job, Plan
+from adaexplore.experiments.stores import Store
+from adaexplore.experiments.sweeps import Plan, Selection
 from adaexplore.experiments.tables import Group, Table
 from adaexplore.experiments.trackers import Tracker
 from adaexplore.experiments.usages import Usage
-from adaexplore.models.budget import Budget
-from adaexplore.models.profiles import ScriptedProfile
 
 Records = dict[tuple[str, str], EpisodeRecord]
 """Records by (cell id, episode id)."""
@@ -57,6 +63,7 @@ launch left, and ends with the tables. Run it again at any time.
   budget.cap_usd=20      never spend more, over all launches of the sweep
   --dry-run              show the plan and its forecast, and stop
   --yes                  do not ask about a forecast above budget.confirm_over_usd
+  --redo overflow        play episodes again that ended unscored so: overflow, content_filter
 
 exit codes: 0 done, 2 configuration, 3 partial (some episodes failed, or interrupted),
 4 infrastructure"""
@@ -67,9 +74,10 @@ class Prepared:
     """A launch that is ready to play."""
 
     config: SweepConfig
-    store: FolderStore
+    store: Store
     plan: Plan
-    document: dict[str, Any]
+    selection: Selection
+    """The episodes that were asked for."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -100,31 +108,63 @@ def guarded(command: Callable[[], int]) -> int:
 
 def launch(words: Sequence[str]) -> int:
     """Exit code of a launch."""
-    options = {word for word in words if word.startswith("--")}
-    if unknown := sorted(options - {"--dry-run", "--yes"}):
-        raise ConfigError(f"unknown option {unknown[0]}: expected --dry-run or --yes")
+    asked, options = _options(words)
+    return start(configure.sweep(asked), options)
+
+
+def start(config: SweepConfig, options: "Options", *, note: Mapping[str, Any] | None = None) -> int:
+    """Exit code of a launch of a resolved configuration; `note` is kept with the launch's own."""
     output = display.console()
-    config = configure.sweep([word for word in words if word not in options])
     assemble.check_models(config)
-    prepared = prepare(config)
+    prepared = prepare(config, redo=options.redo)
     display.show_plan(output, prepared.plan)
     forecast = _forecast(prepared)
     display.show_forecasts(output, forecast)
-    if "--dry-run" in options:
+    if options.dry_run or not _confirmed(config, forecast, yes=options.yes):
         return DONE
-    if not _confirmed(config, forecast, yes="--yes" in options):
-        return DONE
-    with prepared.store.locked(f"sweeps/{prepared.plan.sweep}/lock"):
-        # Once more, now that nobody else can change the sweep.
-        return _run(prepare(config), output)
+    if (warning := assemble.check_tracking(config)) is not None:
+        display.show_lines(output, [warning])
+    with closing(prepared.store), equipping.joined(config, prepared.plan):
+        return _run(prepared, output, note or {})
 
 
-def prepare(config: SweepConfig) -> Prepared:
-    """The plan of a launch: what the sweep's name holds and what is missing."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What stands beside the configuration on the command line."""
+
+    dry_run: bool
+    yes: bool
+    redo: frozenset[str]
+    """Statuses of unscored results that are played again."""
+
+
+def _options(words: Sequence[str]) -> tuple[list[str], Options]:
+    """(words of the configuration, options); ConfigError for an option that is not known."""
+    asked, redo, rest = [], set(), iter(words)
+    for word in rest:
+        if word == "--redo" or word.startswith("--redo="):
+            redo.add(word.removeprefix("--redo").removeprefix("=") or next(rest, ""))
+        elif word.startswith("--") and word not in ("--dry-run", "--yes"):
+            raise ConfigError(f"unknown option {word}: expected --dry-run, --yes or --redo STATUS")
+        else:
+            asked.append(word)
+    if wrong := sorted(redo - set(journals.UNSCORED)):
+        raise ConfigError(f"--redo {wrong[0]}: expected one of {', '.join(journals.UNSCORED)}")
+    given = {word for word in asked if word.startswith("--")}
+    options = Options(dry_run="--dry-run" in given, yes="--yes" in given, redo=frozenset(redo))
+    return [word for word in asked if word not in given], options
+
+
+def prepare(config: SweepConfig, *, redo: frozenset[str] = frozenset()) -> Prepared:
+    """The plan of a launch: what the sweep's name holds and what is missing.
+
+    Results with a status in `redo` count as missing.
+    """
     dataset = datasets.load(config.dataset.name, config.dataset.split)
     cells = grids.expand(config, dataset.digest)
     name = grids.sweep_name(config, cells)
     store = assemble.store(config)
+    stores.check(store)
     limit = config.dataset.limit
     ids = tuple(world.episode.episode_id for world in dataset.worlds[:limit])
     asked = sweeps.Selection(split=dataset.split, limit=limit, episode_ids=ids)
@@ -132,8 +172,8 @@ def prepare(config: SweepConfig) -> Prepared:
     chosen = sweeps.selected(document)
     if chosen.split != dataset.split:
         dataset = datasets.load(config.dataset.name, chosen.split)
-    plan = sweeps.plan(store, name, cells, dataset.worlds[: chosen.limit])
-    return Prepared(config=config, store=store, plan=plan, document=document)
+    plan = sweeps.plan(store, name, cells, dataset.worlds[: chosen.limit], redo=redo)
+    return Prepared(config=config, store=store, plan=plan, selection=asked)
 
 
 def _forecast(prepared: Prepared) -> dict[str, Forecast]:
@@ -168,23 +208,42 @@ def _confirmed(config: SweepConfig, forecast: dict[str, Forecast], *, yes: bool)
     return input(f"The forecast is {usd:.2f} USD. Go on? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _run(prepared: Prepared, output: Console) -> int:
+def _run(prepared: Prepared, output: Console, note: Mapping[str, Any]) -> int:
     store, plan, config = prepared.store, prepared.plan, prepared.config
-    publish.documents(store, config, plan, prepared.document)
-    tracker = assemble.tracker(config, plan.sweep)
+    publish.documents(store, config, plan, prepared.selection, note)
+    for key in plan.superseded:
+        attempts.supersede(store, key)
+    tracker = assemble.tracker(config, store, plan.sweep)
+    with _told_of_its_end(tracker):
+        return _track(prepared, tracker, output)
+
+
+@contextmanager
+def _told_of_its_end(tracker: Tracker) -> Iterator[None]:
+    """A launch that is interrupted or cannot go on says so to its tracker."""
+    try:
+        yield
+    except BaseException:
+        tracker.stop()
+        raise
+
+
+def _track(prepared: Prepared, tracker: Tracker, output: Console) -> int:
+    store, plan, config = prepared.store, prepared.plan, prepared.config
     records = _read_finished(store, plan, tracker)
-    spent = _spent(prepared)
-    host = assemble.host(config, lambda line: output.print(f"  {line}", markup=False))
-    models = assemble.Models(config, plan, _budget(config, spent), host)
+    host = assemble.host(config, _notice(output))
+    budget = equipping.budget(config, store, equipping.models_by_cell(plan.cells))
+    models = assemble.Models(config, plan, budget, host)
     failures = asyncio.run(_play(prepared, models, records, tracker, output))
     grouped = _grouped(prepared, records)
     made = tables.all_tables(grouped)
-    files = publish.results(store, plan.sweep, made)
+    publish.results(store, plan.sweep, made)
     table = tables.accounting_table(_usages(prepared))
     history = {name: governor.history for name, governor in models.governors.items()}
     publish.accounting(store, plan.sweep, table, history)
     publish.fingerprints(store, plan.sweep, models.fingerprints)
-    publish.track(tracker, plan, records, grouped, files)
+    publish.report(store, config, plan.sweep, records)
+    publish.track(tracker, store, plan, records, grouped)
     display.wait_for(output, tracker)
     _show(output, prepared, grouped, made, tracker, failures)
     return PARTIAL if failures else DONE
@@ -200,29 +259,10 @@ def _usages(prepared: Prepared) -> dict[Group, Usage]:
     return found
 
 
-def _spent(prepared: Prepared) -> Usage:
-    """What the remote models of the sweep have spent so far, over all launches."""
-    total = Usage()
-    for cell in prepared.plan.cells:
-        if not isinstance(cell.profile, ScriptedProfile):
-            total.add(usages.of_cell(prepared.store, cell.cell_id, cell.profile.prices))
-    return total
-
-
-def _budget(config: SweepConfig, spent: Usage) -> Budget:
-    return Budget(
-        cap_usd=config.budget.cap_usd,
-        cap_tokens=config.budget.cap_tokens,
-        spent_usd=spent.usd,
-        spent_tokens=spent.tokens,
-        unpriced_tokens=spent.unpriced_tokens,
-    )
-
-
-def _read_finished(store: FolderStore, plan: Plan, tracker: Tracker) -> Records:
+def _read_finished(store: Store, plan: Plan, tracker: Tracker) -> Records:
     """Records by (cell id, episode id) of what need not be played."""
     records = {}
-    cells = {cell.cell_id: cell for cell in plan.cells}
+    cells = {cell.cell_id: cell for cell in reversed(plan.cells)}
     digests = {world.episode.episode_id: world.digest for world in plan.worlds}
     for (cell_id, episode_id), key in plan.finished.items():
         record = attempts.read_result(store, key, hidden_digest=digests[episode_id])
@@ -242,15 +282,10 @@ async def _play(
     plan, config = prepared.plan, prepared.config
     failures = []
     meter = display.Meter(output, len(plan.jobs), models.activity)
-    player = Player(
-        store=prepared.store,
-        protocol=config.protocol,
-        concurrency=config.backend.concurrency,
-        on_call=meter.call,
-    )
+    show = equipping.Show(on_call=meter.call, notify=_notice(output))
     async with models:
         with meter.shown():
-            async for outcome in player.outcomes(_lanes(plan, models)):
+            async for outcome in equipping.outcomes(config, prepared.store, plan, models, show):
                 meter.episode(failed=outcome.record is None)
                 job = outcome.job
                 if outcome.torn:
@@ -264,18 +299,15 @@ async def _play(
     return failures
 
 
-def _lanes(plan: Plan, models: Models) -> list[Lane]:
-    """One lane a model that has something to play."""
-    jobs: dict[str, list[Job]] = {}
-    for job in plan.jobs:
-        jobs.setdefault(job.cell.model, []).append(job)
-    return [Lane(jobs=own, open=partial(models.connected, name)) for name, own in jobs.items()]
+def _notice(output: Console) -> Callable[[str], None]:
+    return lambda line: output.print(f"  {line}", markup=False)
 
 
 def _grouped(prepared: Prepared, records: Records) -> dict[Group, list[EpisodeRecord]]:
     """Records by (model, setting), of all cells that the sweep has ever had, in their order."""
     grouped: dict[Group, list[EpisodeRecord]] = {}
-    for label, cell in prepared.document["cells"].items():
+    document = sweeps.read(prepared.store, prepared.plan.sweep) or {"cells": {}}
+    for label, cell in document["cells"].items():
         model, setting, _ = label.split("/")
         _add_stored(prepared, cell["cell_id"], records)
         keys = [(cell["cell_id"], world.episode.episode_id) for world in prepared.plan.worlds]
@@ -315,7 +347,8 @@ def _show(
         )
     if (trouble := tracker.trouble()) is not None:
         lines.append(
-            f"MLflow is behind ({trouble}); the sweep is complete without it, launch again to catch up"
+            f"MLflow is behind ({trouble}); the sweep is complete without it: "
+            f"'adaexplore sync {prepared.plan.sweep}' completes it"
         )
     elif (where := tracker.where()) is not None:
         lines.append(f"look at the runs:  {where}")
@@ -325,6 +358,7 @@ def _show(
         f"frozen config:     {locate(publish.frozen_key(prepared.plan.sweep))}",
         f"figure:            {locate(f'{base}/figures/ca_by_batch.png')}",
         f"tables:            {locate(f'{base}/tables')}",
+        f"report:            {locate(publish.report_key(prepared.plan.sweep))}",
     ]
     display.show_lines(output, lines)
 

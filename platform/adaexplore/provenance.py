@@ -1,6 +1,11 @@
-"""Where a launch came from: versions and commit, recorded with it, never part of any identity."""
+"""Where a launch came from: versions, commit and digests, recorded with it, never part of any identity.
+
+A commit names code only where there is a checkout without changes. So the sources that run are
+digested as well, wherever they are installed: equal digests mean equal code, with git or without.
+"""
 
 import hashlib
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -10,8 +15,13 @@ from typing import Any
 from adaexplore.benchmark.game import prompts
 from adaexplore.benchmark.game.protocol import PROTOCOL_VERSION
 from adaexplore.experiments import identity
+from adaexplore.experiments.config import SweepConfig
+from adaexplore.models.profiles import VllmProfile
 
-CHECKOUT = Path(__file__).parent.parent.parent
+PACKAGE = Path(__file__).parent
+CHECKOUT = PACKAGE.parent.parent
+IMAGE_VARIABLE = "ADAEXPLORE_IMAGE_DIGEST"
+"""Set in a container image that knows its own digest."""
 
 
 def collect() -> dict[str, Any]:
@@ -21,13 +31,50 @@ def collect() -> dict[str, Any]:
         "adaexplore": _version("adaexplore"),
         "python": ".".join(map(str, sys.version_info[:3])),
         "numpy": _version("numpy"),
+        "scipy": _version("scipy"),
         "commit": _git("rev-parse", "HEAD"),
         "dirty": None if status is None else bool(status),
+        "source_sha256": source_digest(PACKAGE),
         "lock_sha256": _lock_digest(),
+        "image": os.environ.get(IMAGE_VARIABLE) or None,
         "identity_version": identity.IDENTITY_VERSION,
         "protocol_version": PROTOCOL_VERSION,
         "prompts_sha256": prompts.DIGEST,
     }
+
+
+def source_digest(package: Path) -> str:
+    """SHA-256 of all Python files of a package folder with their names, in hex."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        data = path.read_bytes()
+        digest.update(f"{path.relative_to(package).as_posix()}\0{len(data)}\0".encode() + data)
+    return digest.hexdigest()
+
+
+def model_contents(config: SweepConfig) -> dict[str, dict[str, str | None]]:
+    """What is known of the contents of served models, by profile name; None for what is not.
+
+    A folder's digest stands in the profile already; a revision of a repository may be a name, such as
+    a branch, and the commit that it means on this machine is looked up.
+    """
+    return {
+        name: {
+            "weights": _weights(profile),
+            "chat_template": profile.weights.chat_template_digest,
+        }
+        for name, profile in config.models.items()
+        if isinstance(profile, VllmProfile)
+    }
+
+
+def _weights(profile: VllmProfile) -> str | None:
+    from adaexplore.backends.vllm import fingerprints
+
+    folder = fingerprints.weights_folder(profile)
+    if folder is not None and folder.parent.name == "snapshots":
+        return folder.name
+    return profile.revision
 
 
 def _version(package: str) -> str | None:

@@ -4,47 +4,71 @@ import json
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
-import yaml
+from dataclasses import fields
+from typing import Any, Final
 
 from adaexplore import provenance
-from adaexplore.backends.folder import FolderStore
 from adaexplore.benchmark.game.records import EpisodeRecord
-from adaexplore.benchmark.scores import metrics
-from adaexplore.experiments import figures, identity, sweeps, tables
-from adaexplore.experiments.config import SweepConfig
-from adaexplore.experiments.sweeps import Plan
+from adaexplore.experiments import (
+    contents,
+    figures,
+    frozen,
+    identity,
+    launches,
+    projections,
+    stored,
+    stores,
+    sweeps,
+)
+from adaexplore.experiments.config import StoreConfig, SweepConfig
+from adaexplore.experiments.grids import Cell
+from adaexplore.experiments.stores import Store
+from adaexplore.experiments.sweeps import Plan, Selection
 from adaexplore.experiments.tables import Group, Table
 from adaexplore.experiments.trackers import Tracker
+from adaexplore.reports import collect
+from adaexplore.reports import report as reports
+
+DEFAULT_FOLDER: Final = "runs"
+"""Of `runs_dir`, where no word says otherwise."""
 
 
 def documents(
-    store: FolderStore, config: SweepConfig, plan: Plan, document: dict[str, Any]
+    store: Store, config: SweepConfig, plan: Plan, selection: Selection, note: Mapping[str, Any]
 ) -> None:
-    """Write the sweep's document, the frozen configuration, and a note of this launch."""
+    """Write the sweep's document, the frozen sweep, and a note of this launch with `note` in it.
+
+    Raises:
+        StoreError: Another launcher runs the sweep, and a cap counts what each of them spends.
+    """
     sweep = plan.sweep
-    text = json.dumps(document, indent=2)  # cells keep the order in which they joined
-    store.put(sweeps.document_key(sweep), text.encode())
-    origin = provenance.collect()
-    frozen = {
-        "sweep": sweep,
-        "config": config.document(),
-        "dataset_digest": plan.cells[0].semantic["dataset"],
-        "cells": {cell.label: cell.cell_id for cell in plan.cells},
-        "provenance": origin,
-    }
-    plain = json.loads(json.dumps(frozen))
-    store.put(frozen_key(sweep), yaml.safe_dump(plain, sort_keys=False, width=100).encode())
-    note = {
+    stores.mark(store)
+    own = {
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "host": socket.gethostname(),
         "config": config.document(),
-        **origin,
+        **provenance.collect(),
+        **note,
     }
-    number = len(list(store.keys(f"sweeps/{sweep}/launches/"))) + 1
-    store.put(f"sweeps/{sweep}/launches/{number:04d}.json", json.dumps(note, indent=2).encode())
+    launches.note(store, sweep, own, capped=_capped(config))
+    sweeps.enlist(store, sweep, plan.cells, selection)
+    store.put(frozen_key(sweep), frozen_document(config, sweep, plan.cells))
+
+
+def frozen_document(config: SweepConfig, sweep: str, cells: Sequence[Cell]) -> bytes:
+    """The frozen sweep of a configuration and its cells, with the digests of what is here."""
+    digest = cells[0].semantic["dataset"]
+    return frozen.document(sweep, config, cells, digests(config, digest))
+
+
+def digests(config: SweepConfig, dataset_digest: str) -> dict[str, Any]:
+    """Digests of all that a sweep of this configuration rests on, as they are here."""
+    contents = provenance.model_contents(config)
+    return frozen.digests(provenance.collect(), dataset_digest, contents)
+
+
+def _capped(config: SweepConfig) -> bool:
+    return config.budget.cap_usd is not None or config.budget.cap_tokens is not None
 
 
 def frozen_key(sweep: str) -> str:
@@ -52,28 +76,54 @@ def frozen_key(sweep: str) -> str:
     return f"sweeps/{sweep}/frozen.yaml"
 
 
-def results(store: FolderStore, sweep: str, made: Sequence[Table]) -> list[Path]:
-    """Write tables and figures as files of the sweep; returns them with the frozen configuration."""
-    keys = [frozen_key(sweep)]
+def results(store: Store, sweep: str, made: Sequence[Table]) -> None:
+    """Write tables and figures as files of the sweep."""
     for table in made:
-        keys.append(f"sweeps/{sweep}/tables/{table.name}.csv")
-        store.put(keys[-1], table.csv())
+        store.put(f"sweeps/{sweep}/tables/{table.name}.csv", table.csv())
     curve = next(table for table in made if table.name == "curve")
-    keys.append(f"sweeps/{sweep}/figures/ca_by_batch.png")
-    store.put(keys[-1], figures.curve_figure(curve))
-    return [Path(store.locate(key)) for key in keys]
+    store.put(f"sweeps/{sweep}/figures/ca_by_batch.png", figures.curve_figure(curve))
 
 
-def accounting(store: FolderStore, sweep: str, table: Table, governors: dict[str, Any]) -> None:
+def report(store: Store, config: SweepConfig, sweep: str, known: collect.Read) -> None:
+    """Write the report of a sweep as its files.
+
+    Args:
+        store: Where it is kept.
+        config: Of the launch; says how the store is found again.
+        sweep: Its name.
+        known: All records of the sweep by (cell id, episode id).
+    """
+    words = store_words(config)
+    made = reports.build(collect.evidence(store, [sweep], known=known, options=words))
+    for path, data in reports.files(made):
+        store.put(report_key(sweep, path), data)
+
+
+def store_words(config: SweepConfig) -> tuple[str, ...]:
+    """Words of a command line with which a verb finds the store of a configuration."""
+    folder = () if config.runs_dir == DEFAULT_FOLDER else (f"runs_dir={config.runs_dir}",)
+    if config.store.kind == "folder":
+        return folder
+    plain = StoreConfig(kind=config.store.kind, bucket=config.store.bucket)
+    given = {f.name: getattr(config.store, f.name) for f in fields(StoreConfig)}
+    kept = [f"store.{k}={v}" for k, v in given.items() if k == "bucket" or v != getattr(plain, k)]
+    return (*folder, f"store={config.store.kind}", *kept)
+
+
+def report_key(sweep: str, path: str = reports.PAGE) -> str:
+    """Store key of a sweep's report, or of another file of it."""
+    return f"sweeps/{sweep}/report/{path}"
+
+
+def accounting(store: Store, sweep: str, table: Table, governors: dict[str, Any]) -> None:
     """Write what was spent, and how the governors paced it, beside the score tables."""
     store.put(f"sweeps/{sweep}/accounting.csv", table.csv())
     if governors:
-        number = len(list(store.keys(f"sweeps/{sweep}/launches/")))
         text = json.dumps(governors, indent=2)
-        store.put(f"sweeps/{sweep}/governors/{number:04d}.json", text.encode())
+        store.put(f"sweeps/{sweep}/governors/{launches.name(store, sweep)}.json", text.encode())
 
 
-def fingerprints(store: FolderStore, sweep: str, found: Mapping[str, dict[str, Any]]) -> None:
+def fingerprints(store: Store, sweep: str, found: Mapping[str, dict[str, Any]]) -> None:
     """Write what served models said of themselves; journals refer to it by digest."""
     for name, fingerprint in found.items():
         key = f"sweeps/{sweep}/served/{name}-{identity.digest(fingerprint)[:12]}.json"
@@ -82,26 +132,23 @@ def fingerprints(store: FolderStore, sweep: str, found: Mapping[str, dict[str, A
 
 def track(
     tracker: Tracker,
+    store: Store,
     plan: Plan,
     records: Mapping[tuple[str, str], EpisodeRecord],
     grouped: Mapping[Group, Sequence[EpisodeRecord]],
-    files: list[Path],
 ) -> None:
-    """Tell the tracker the metrics of cells and of the sweep, and the files.
+    """Tell the tracker what cells and the sweep say, with their files.
 
     `records` are by (cell id, episode id); `grouped` are those of all seeds by (model, setting).
     """
-    for cell in plan.cells:
-        keys = [(cell.cell_id, world.episode.episode_id) for world in plan.worlds]
-        tracker.cell(cell, _values([records[key] for key in keys if key in records]))
-    overall = {
-        f"{model}/{setting}/{name}": value
-        for (model, setting), group in grouped.items()
-        for name, value in _values(group).items()
-    }
-    tracker.finish(overall, files)
-
-
-def _values(group: Sequence[EpisodeRecord]) -> dict[str, float]:
-    scored = tables.scored(group)
-    return {metric.name: metrics.value(metric, scored) for metric in metrics.MAIN}
+    ids = [world.episode.episode_id for world in plan.worlds]
+    # Of two with one meaning the first.
+    cells = {cell.cell_id: cell for cell in reversed(plan.cells)}
+    for cell in reversed(cells.values()):
+        found = [records[cell.cell_id, i] for i in ids if (cell.cell_id, i) in records]
+        files = projections.cell_artifacts(store, cell, ids)
+        tracker.cell(cell, contents.cell_values(found, len(ids)), files)
+    planned = len(stored.read(store, plan.sweep).cells) * len(ids)
+    missing = planned - sum(map(len, grouped.values()))
+    values = contents.sweep_values(grouped, missing)
+    tracker.finish(values, projections.sweep_artifacts(store, plan.sweep))

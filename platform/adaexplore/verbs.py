@@ -4,18 +4,37 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from adaexplore import author, dataset_verbs, launch
+from adaexplore import (
+    audit_verbs,
+    author,
+    dataset_verbs,
+    frozen_verbs,
+    launch,
+    report_verbs,
+    sweep_verbs,
+)
 
 HELP: Final = """\
 usage: adaexplore VERB ...
 
   launch +grid=NAME ...       play a grid, or go on with it; ends with the tables
-  plan +grid=NAME ...         show what a launch would do
+  plan +grid=NAME ...         show what a launch would do, and what it would cost
+  status [SWEEP]              how far a sweep is, or all of them
+  show SWEEP EPISODE          the course of one episode
+  report SWEEP ...            every table and figure, as one page and as files
+  compare A B                 two sweeps against each other, episode by episode
+
+  freeze +grid=NAME ...       write down all that decides a sweep, with its digests
+  rerun FILE                  play a frozen sweep, unless something differs
+  replay SWEEP                records and tables again from the journals, without a model
+  verify SWEEP                audit what is stored, and what MLflow shows
+  sync SWEEP                  make MLflow show what is stored
+
   dataset ...                 list, build, validate, describe and export datasets
   author IDEA.yaml            grow a domain and its episodes with a model of your own
 
-'adaexplore launch --help' and 'adaexplore dataset --help' tell more. Exit codes: 0 done,
-2 configuration, 3 partial, 4 infrastructure."""
+'adaexplore VERB --help' tells more of each. Exit codes: 0 done, 2 configuration, 3 partial,
+4 infrastructure, or findings."""
 
 
 PLAN_HELP: Final = """\
@@ -53,6 +72,15 @@ def _plan(words: list[str]) -> int:
 
 VERBS: Final[dict[str, Callable[[list[str]], int]]] = {
     "plan": _plan,
+    "status": sweep_verbs.status,
+    "show": sweep_verbs.show,
+    "report": report_verbs.make,
+    "compare": report_verbs.compare,
+    "freeze": frozen_verbs.freeze,
+    "rerun": frozen_verbs.rerun,
+    "replay": audit_verbs.replay,
+    "verify": audit_verbs.verify,
+    "sync": sweep_verbs.sync,
     "dataset": dataset_verbs.main,
     "author": author.main,
 }

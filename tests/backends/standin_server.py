@@ -3,7 +3,8 @@
 Run as the engine would be: `python standin_server.py --port N --served-model-name NAME ...`. What it
 does wrong stands in the variable STANDIN, several words separated by spaces. A file named `wedge` in
 its folder wedges it as engines do: `/health` stays at 200, nothing else gets on; a new server removes
-the file. The reply of a completion is its process id and the GPUs that it was given.
+the file. The reply of a completion is its process id and the GPUs that it was given. As the engine
+does, it asks for a key below `/v1` if VLLM_API_KEY holds one.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 FAULTS = os.environ.get("STANDIN", "").split()
+KEY = os.environ.get("VLLM_API_KEY")
 WEDGE = Path("wedge")
 LONG_S = 600
 WORDS = {
@@ -38,6 +40,8 @@ class Pages(BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/health":
             self.reply(503 if "deaf" in FAULTS else 200, "")
+        elif self.path.startswith("/v1") and not self.allowed():
+            self.reply(401, '{"error": "Unauthorized"}')
         elif self.path == "/v1/models":
             name = "another" if "misnamed" in FAULTS else OPTIONS.served_model_name
             self.reply(200, json.dumps({"data": [{"id": name, "max_model_len": 128}]}))
@@ -50,6 +54,9 @@ class Pages(BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
+        if not self.allowed():
+            self.reply(401, '{"error": "Unauthorized"}')
+            return
         if "refusing" in FAULTS:
             self.reply(400, '{"error": {"message": "no chat template"}}')
             return
@@ -60,6 +67,9 @@ class Pages(BaseHTTPRequestHandler):
         self.reply(200, json.dumps({"choices": [{"message": {"content": text}}]}))
         if "short-lived" in FAULTS:
             os._exit(3)
+
+    def allowed(self):
+        return KEY is None or self.headers["Authorization"] == f"Bearer {KEY}"
 
     def reply(self, status, text):
         self.send_response(status)

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from adaexplore.backends.vllm import commands, engines, fingerprints, gpus, reasons
 from adaexplore.backends.vllm.engines import Counters
 from adaexplore.backends.vllm.progress import Progress
-from adaexplore.errors import ServingError
+from adaexplore.errors import ConfigError, ServingError
+from adaexplore.models import contents
 from adaexplore.models.profiles import Hosting, VllmProfile, Weights
 
 # -- leases ------------------------------------------------------------------------------------
@@ -244,22 +246,23 @@ def test_weights_are_found_in_the_hubs_cache_by_the_commit_of_a_revision(tmp_pat
     profile = VllmProfile(kind="vllm", provider="p", model="an/model")
 
     assert repository / "snapshots" / "abc" == fingerprints.weights_folder(profile)
-    assert "abc" == fingerprints.revision(profile)
+    assert "abc" == fingerprints.revision(profile, "m")
 
 
-@pytest.mark.parametrize("change", ["weights", "name", "nothing"])
-def test_a_folders_digest_is_its_content(change):
+def test_a_folders_revision_is_its_content():
+    """Found by itself, and checked where it was found at launch; the engine is told neither."""
     folder = Path("model")
     folder.mkdir()
     (folder / "config.json").write_text("{}")
     profile = VllmProfile(kind="vllm", provider="p", model="model")
-    before = fingerprints.revision(profile)
-    if change == "weights":
-        (folder / "config.json").write_text("[]")
-    if change == "name":
-        (folder / "config.json").rename(folder / "c.json")
+    found = contents.digest(folder)
+    pinned = replace(profile, revision=found)
 
-    assert ("nothing" == change) == (before == fingerprints.revision(profile))
+    assert found == fingerprints.revision(profile, "m") == fingerprints.revision(pinned, "m")
+    assert commands.words(profile, 1) == commands.words(pinned, 1)
+    (folder / "config.json").write_text("[]")
+    with pytest.raises(ConfigError, match=rf"m.revision: expected {found}, the content"):
+        fingerprints.revision(pinned, "m")
 
 
 def test_a_chat_template_is_found_wherever_it_stands():

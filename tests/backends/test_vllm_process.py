@@ -3,6 +3,7 @@
 import asyncio
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from adaexplore.backends.vllm import commands, ports, processes, procfs
 from adaexplore.backends.vllm.engines import session
 from adaexplore.backends.vllm.servers import Plan, Server
 from adaexplore.errors import ConfigError, ServingError
-from adaexplore.models.profiles import VllmProfile
+from adaexplore.models.profiles import Auth, VllmProfile
 from standins import ask, config, host, log, profile
 
 
@@ -129,6 +130,52 @@ def test_a_port_that_is_taken_meanwhile_is_a_reason_of_its_own(notes):
 
     with pytest.raises(ServingError, match=r"port \d+ is in use by another process"):
         asyncio.run(main())
+
+
+# -- a key -------------------------------------------------------------------------------------
+
+
+def test_a_key_reaches_the_server_by_its_environment_and_is_asked_for(notes, monkeypatch):
+    """The host's own questions carry it; it stands in no command line, log or fingerprint."""
+    monkeypatch.setenv("OUR_KEY", "canary-7f3a")
+
+    async def main():
+        keyed = replace(profile(), auth=Auth(key_env="OUR_KEY"))
+        async with host(notes).serving("m", keyed) as served:
+            statuses = []
+            for headers in ({}, {"Authorization": "Bearer canary-7f3a"}):
+                page = f"{served.base_urls[0]}/models"
+                async with session(headers) as http, http.get(page) as answer:
+                    statuses.append(answer.status)
+            return statuses, served.fingerprint
+
+    statuses, fingerprint = asyncio.run(main())
+
+    assert [401, 200] == statuses
+    assert "canary" not in log() + str(fingerprint) + "".join(notes)
+
+
+def test_a_key_that_is_not_set_is_named_before_anything_starts(notes):
+    async def main():
+        keyed = replace(profile(), auth=Auth(key_env="NO_SUCH_KEY"))
+        async with host(notes).serving("m", keyed):
+            pytest.fail("it is not ready")
+
+    with pytest.raises(ConfigError, match="variable NO_SUCH_KEY is not set"):
+        asyncio.run(main())
+
+
+def test_a_key_from_outside_is_not_the_servers(monkeypatch):
+    monkeypatch.setenv("VLLM_API_KEY", "of-another-server")
+    place = commands.Place(port=1234, gpus=(), folder=Path())
+
+    plain = commands.command(config(), profile(), place)
+    keyed = commands.command(config(), profile(), place, key="canary-7f3a")
+
+    assert "VLLM_API_KEY" not in plain.environment
+    assert "canary-7f3a" == keyed.environment["VLLM_API_KEY"]
+    assert "canary-7f3a" not in str(keyed)
+    assert plain.words == keyed.words
 
 
 # -- replicas and GPUs -------------------------------------------------------------------------

@@ -21,7 +21,7 @@ SETTING = Setting(
 )
 OTHER = {
     "name": "other", "drifts": False, "cases": "iid", "evidence": "full", "probing": "forced", "min_probes": 2,
-    "max_probes": 8, "max_expressions": 4, "repair_scope": "decision", "regenerations": 0,
+    "batches": 3, "max_probes": 8, "max_expressions": 4, "repair_scope": "decision", "regenerations": 0,
     "reply_parsing": "lenient", "max_reply_chars": 10, "agent": "oracle", "version": 2,
 }  # fmt: skip
 
@@ -39,6 +39,15 @@ def test_every_field_of_a_setting_is_semantic(name):
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Protocol)])
 def test_every_field_of_the_protocol_is_semantic(name):
     assert cell_id() != cell_id(protocol=dataclasses.replace(Protocol(), **{name: OTHER[name]}))
+
+
+def test_episodes_played_whole_keep_the_ids_from_before_they_could_be_shortened():
+    semantic = identity.semantic(PROFILE, SETTING, 0, protocol=Protocol(), dataset_digest="d")
+
+    assert {
+        "max_probes": 16, "max_expressions": 32, "repair_scope": "window", "regenerations": 1,
+        "reply_parsing": "strict", "max_reply_chars": 200_000,
+    } == semantic["protocol"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["agent", "version"])

@@ -2,17 +2,18 @@
 
 import asyncio
 import json
+import shutil
 
 import pytest
 
 from adaexplore.backends.folder import FolderStore
 from adaexplore.benchmark.game.agents.oracle import Told
-from adaexplore.benchmark.game.protocol import Request
+from adaexplore.benchmark.game.protocol import Reply, Request
 from adaexplore.errors import StoreError
 from adaexplore.experiments import attempts, grids, journals, sweeps
 from adaexplore.experiments.attempts import EpisodeKey
 from adaexplore.experiments.playing import play_job
-from adaexplore.models.endpoints import ModelError
+from adaexplore.models.endpoints import Answer, ModelError
 from adaexplore.models.profiles import ScriptedProfile
 from adaexplore.models.scripted import OracleEndpoint
 
@@ -121,7 +122,7 @@ def test_a_journal_of_another_episode_is_refused(job, worlds, settings, protocol
         play(job, store, protocol, stop_at=3)
     other = make_job(worlds[1], settings["default"])
     journal = next(tmp_path.glob("cells/*/*/*/journal.jsonl"))
-    foreign = tmp_path / other.key.attempt(1) / "journal.jsonl"
+    foreign = tmp_path / other.key.attempt(1, store.writer) / "journal.jsonl"
     foreign.parent.mkdir(parents=True)
     foreign.write_bytes(journal.read_bytes())
     with pytest.raises(StoreError, match="episode_id"):
@@ -137,7 +138,7 @@ def test_a_failed_model_is_an_attempt_and_the_next_launch_goes_on(job, protocol,
     assert 5 == whole.replayed
     assert whole.record.status == "completed"
     assert {"reason": "no more", "kind": "model", "attempts": []} == json.loads(
-        next(tmp_path.glob("cells/*/*/*1/failure.json")).read_text()
+        next(tmp_path.glob("cells/*/*/*/failure.json")).read_text()
     )
 
 
@@ -145,16 +146,89 @@ def test_the_lowest_complete_attempt_counts(job, protocol, tmp_path):
     """Two launchers at once: both may finish, one result is read."""
     store = FolderStore(tmp_path)
     play(job, store, protocol)
-    play(job, store, protocol)
+    mine = tmp_path / job.key.attempt(1, store.writer)
+    for name in ("attempt-0001-ffffffffffff", "attempt-0002-000000000000"):
+        shutil.copytree(mine, mine.with_name(name))
     found = attempts.finished(store, job.cell.cell_id)
 
-    assert {job.key.episode_id: f"{job.key.attempt(1)}result.json"} == found
+    assert {job.key.episode_id: f"{job.key.attempt(1, store.writer)}result.json"} == found
+
+
+def test_what_another_launcher_finished_is_read_and_not_played(job, protocol, tmp_path):
+    first, _ = play(job, FolderStore(tmp_path), protocol)
+    second, endpoint = play(job, FolderStore(tmp_path), protocol)
+
+    assert first.record == second.record
+    assert (0, 0) == (second.calls, endpoint.calls)
+
+
+def test_what_a_living_writer_plays_is_left_alone_until_it_is_gone(job, protocol, tmp_path):
+    whole, endpoint = play(job, FolderStore(tmp_path / "whole"), protocol)
+    other, mine = FolderStore(tmp_path / "one"), FolderStore(tmp_path / "one")
+    with pytest.raises(Killed):
+        play(job, other, protocol, stop_at=7)
+    meanwhile, none = play(job, mine, protocol)
+    other.close()
+    after, rest = play(job, mine, protocol)
+
+    assert meanwhile.elsewhere
+    assert 0 == none.calls
+    assert whole.record == after.record
+    assert endpoint.calls == 7 + rest.calls
+
+
+def test_two_that_begin_at_the_same_moment_both_step_back(job, protocol, tmp_path, monkeypatch):
+    """The other's attempt appears between the look and the claim."""
+    mine, other = FolderStore(tmp_path), FolderStore(tmp_path)
+    create = mine.create
+
+    def create_after_the_other(key, data):
+        other.create(f"{job.key.attempt(1, other.writer)}journal.jsonl", data).close()
+        return create(key, data)
+
+    monkeypatch.setattr(mine, "create", create_after_the_other)
+    outcome, endpoint = play(job, mine, protocol)
+
+    assert outcome.elsewhere
+    assert 0 == endpoint.calls
+    assert '"kind":"yielded"' in next(tmp_path.glob("cells/*/*/*/failure.json")).read_text()
+
+
+class Overflowing(Counting):
+    """The context is too small at one call."""
+
+    async def ask(self, request):
+        answer = await self.inner.ask(request)
+        self.calls += 1
+        if self.calls - 1 == self.stop_at:
+            return Answer(reply=Reply(text="", finish_reason="overflow"), seconds=0.0)
+        return answer
+
+
+def test_an_unscored_result_is_played_again_only_when_it_is_superseded(job, protocol, tmp_path):
+    """With every reply before the overflow kept."""
+    whole, endpoint = play(job, FolderStore(tmp_path / "whole"), protocol)
+    store = FolderStore(tmp_path / "one")
+    told = Told(world=job.world, drifts=True)
+    short = asyncio.run(
+        play_job(
+            job, Overflowing(OracleEndpoint(told), stop_at=9), store, protocol, on_call=lambda: None
+        )
+    )
+    again, none = play(job, store, protocol)
+    attempts.supersede(store, attempts.finished(store, job.cell.cell_id)[job.key.episode_id])
+    redone, rest = play(job, store, protocol)
+
+    assert ("overflow", 0) == (again.record.status, none.calls)
+    assert short.record == again.record
+    assert whole.record == redone.record
+    assert endpoint.calls == 9 + rest.calls
 
 
 def test_a_result_reads_back_and_its_damage_is_noticed(job, protocol, tmp_path):
     store = FolderStore(tmp_path)
     outcome, _ = play(job, store, protocol)
-    key = f"{job.key.attempt(1)}result.json"
+    key = f"{job.key.attempt(1, store.writer)}result.json"
 
     assert outcome.record == attempts.read_result(store, key)
 
@@ -168,11 +242,11 @@ def test_a_result_of_something_else_is_refused(job, worlds, settings, protocol, 
     """Moved from another episode, from another cell, or made of another hidden side."""
     store = FolderStore(tmp_path)
     play(job, store, protocol)
-    key = f"{job.key.attempt(1)}result.json"
+    key = f"{job.key.attempt(1, store.writer)}result.json"
     data = store.get(key)
     other = make_job(worlds[1], settings["default"]).key
     moved = {
-        "episode_id": f"{other.attempt(1)}result.json",
+        "episode_id": f"{other.attempt(1, store.writer)}result.json",
         "cell_id": key.replace(job.key.cell_id, "d" * 32),
     }
     for wrong, place in moved.items():
@@ -196,7 +270,7 @@ def test_a_result_of_something_else_is_refused(job, worlds, settings, protocol, 
 )
 def test_a_result_that_checks_and_is_no_record_is_one_line(record, message, job, tmp_path):
     store = FolderStore(tmp_path)
-    key = f"{job.key.attempt(1)}result.json"
+    key = f"{job.key.attempt(1, store.writer)}result.json"
     body = b'{"result":1,"record":' + record + b"}"
     store.put(key, b'%b,"check":"%b"}\n' % (body[:-1], journals._check(body)))
     with pytest.raises(StoreError, match=message) as caught:

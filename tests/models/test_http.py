@@ -137,7 +137,7 @@ def test_a_whole_episode_over_the_wire_is_the_episode_in_memory(world, settings,
     """Prefix-cached bodies, reused connections, a fault every third call; record by record."""
 
     async def remote():
-        own = profile(model="one_factor", patience=HASTE)
+        own = profile(model="one_factor", patience={**HASTE, "call_timeout_s": 60.0})
         async with HttpTransport(own.route, own.patience) as transport:
             one = endpoint(account(own, transport), url=server.url)
             playing = play(world, settings["default"], protocol)

@@ -63,10 +63,11 @@ def whole(folder):
 def digests(folder):
     """Name to digest, of all files but the manifest."""
     found = {}
-    for path in sorted(folder.iterdir()):
-        if path.name != MANIFEST:
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        if path != folder / MANIFEST:
             with path.open("rb") as file:
-                found[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            found[str(path.relative_to(folder))] = digest
     return found
 
 
@@ -83,6 +84,7 @@ def make(folder, *, wide):
 
 def save(folder, *, wide):
     """Weights, tokenizer and chat template as a folder that engines load."""
+    os.environ["TQDM_DISABLE"] = "1"  # bars are noise in a log
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GgufConfig
 

@@ -21,7 +21,9 @@ def test_a_folder_is_whole_as_it_was_made(folder):
     assert make_model.whole(folder)
 
 
-@pytest.mark.parametrize("damage", ["flip", "cut", "lose", "add", "no manifest", "gone"])
+@pytest.mark.parametrize(
+    "damage", ["flip", "cut", "lose", "add", "add below", "no manifest", "gone"]
+)
 def test_a_damaged_folder_is_not(damage, folder):
     weights = folder / "weights"
     if damage == "flip":
@@ -32,6 +34,9 @@ def test_a_damaged_folder_is_not(damage, folder):
         weights.unlink()
     elif damage == "add":
         (folder / "more").write_text("")
+    elif damage == "add below":
+        (folder / "sub").mkdir()
+        (folder / "sub" / "more").write_text("")
     elif damage == "no manifest":
         (folder / make_model.MANIFEST).unlink()
     else:

@@ -6,8 +6,6 @@ Each start costs most of a minute, so one test tells one life from start to end.
 import asyncio
 import hashlib
 import json
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -38,24 +36,36 @@ def model():
     return played.model_folder(PYTHON)
 
 
-def test_one_life_with_a_killed_engine(model):
-    """Ready, canary, schema, prefix cache, counters; its core is killed and it answers; gone."""
-    notes = []
+LAUNCHER = """
+import asyncio, json, sys
+sys.path[:0] = {path!r}
+from serving import played
 
-    async def main():
-        async with played.host(PYTHON, notes).serving("m", played.profile(model)) as served:
-            url = served.base_urls[0]
-            fingerprint_is_true(served.fingerprint, model)
-            await schema_is_kept(url, model)
-            await prefix_is_cached(url, model)
-            before = played.family()
-            await killed_core_is_replaced(url, model)
-            return url, before | played.family()
+async def main():
+    async with played.host({python!r}, []).serving("m", played.profile({model!r})) as served:
+        print(json.dumps([served.base_urls[0], served.fingerprint, list(played.family())]), flush=True)
+        await asyncio.sleep(600)
 
-    url, everyone = asyncio.run(main())
+asyncio.run(main())
+"""
 
-    assert any("restart 1 of 1" in note for note in notes), notes
-    assert [] == played.alive(everyone)
+
+def test_one_life_of_a_server_whose_launcher_is_killed(model):
+    """Ready, fingerprint, schema, prefix cache, counters; gone with its launcher."""
+    code = LAUNCHER.format(path=[str(played.ROOT / "tests")], python=str(PYTHON), model=model)
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as launcher:
+        try:
+            url, fingerprint, everyone = json.loads(launcher.stdout.readline())
+            fingerprint_is_true(fingerprint, model)
+            asyncio.run(schema_is_kept(url, model))
+            asyncio.run(prefix_is_cached(url, model))
+        finally:
+            launcher.kill()
+
+    assert len(everyone) >= 4  # guard, server, core, worker
+    assert played.gone(everyone)
     assert ports.free(int(url.split(":")[2].split("/")[0]))
 
 
@@ -98,47 +108,6 @@ async def prefix_is_cached(url, model):
     assert usage["prompt_tokens_details"]["cached_tokens"] >= 0.9 * usage["prompt_tokens"]
     assert end.moving[0] - start.moving[0] >= 2 * usage["prompt_tokens"] - 50
     assert 0 == end.requests
-
-
-async def killed_core_is_replaced(url, model):
-    """A request that runs when the engine's core is killed is answered by the new server."""
-    asking = asyncio.create_task(played.complete(url, model, "Count.", max_tokens=600))
-    async with session() as http:
-        engine = Engine(http, url.removesuffix("/v1"))
-        while (await engine.counters()).requests == 0:  # noqa: ASYNC110 (nobody tells)
-            await asyncio.sleep(0.05)
-    (core,) = [pid for pid, words in played.family().items() if "EngineCore" in words]
-    os.kill(core, signal.SIGKILL)
-    answer = await asking
-
-    assert answer["choices"][0]["message"]["content"]
-    assert core not in played.family()
-
-
-LAUNCHER = """
-import asyncio, sys
-sys.path[:0] = {path!r}
-from serving import played
-
-async def main():
-    async with played.host({python!r}, []).serving("m", played.profile({model!r})):
-        print(*played.family(), flush=True)
-        await asyncio.sleep(600)
-
-asyncio.run(main())
-"""
-
-
-def test_a_launcher_that_is_killed_leaves_nothing(model):
-    code = LAUNCHER.format(path=[str(played.ROOT / "tests")], python=str(PYTHON), model=model)
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
-    ) as launcher:
-        everyone = [int(pid) for pid in launcher.stdout.readline().split()]
-        launcher.kill()
-
-    assert len(everyone) >= 4  # guard, server, core, worker
-    assert played.gone(everyone)
 
 
 def test_a_missing_model_is_named():

@@ -2,14 +2,19 @@
 
 Jobs are played in lanes, one a model: a lane opens its model (which may mean starting a server),
 plays its jobs, and closes it. Lanes run side by side; what they share (GPUs, money, places) is kept
-by those who own it.
+by those who own it. A job that another launcher is playing is put off until it is done there, or its
+writer is gone.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+import gc
+import random
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from typing import Final
 
 from adaexplore.benchmark.game.protocol import Protocol
 from adaexplore.experiments.playing import Outcome, play_job
@@ -18,6 +23,8 @@ from adaexplore.experiments.sweeps import Job
 from adaexplore.models.endpoints import Endpoint
 
 Connect = Callable[[Job], Endpoint]
+LOOK_AGAIN_S: Final = (0.5, 1.5)
+"""Between two looks at an episode that another launcher plays: at least, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +52,11 @@ class Player:
             StoreError: The store cannot be written. As with any error, every other job is
                 cancelled first, none half-done in a way that its journal does not tell.
         """
+        with _many_alive():
+            async for outcome in self._outcomes(lanes):
+                yield outcome
+
+    async def _outcomes(self, lanes: Sequence[Lane]) -> AsyncIterator[Outcome]:
         queue: asyncio.Queue[Outcome] = asyncio.Queue()
         running = {asyncio.create_task(self._play_lane(lane, queue)) for lane in lanes}
         done: set[asyncio.Task[None]] = set()
@@ -81,23 +93,48 @@ class Player:
                 await queue.put(outcome)
 
     async def _play_jobs(self, jobs: Sequence[Job], connect: Connect) -> AsyncIterator[Outcome]:
-        waiting = iter(jobs)
+        waiting = deque(jobs)
         running: set[asyncio.Task[Outcome]] = set()
         done: set[asyncio.Task[Outcome]] = set()
         try:
-            while True:
-                for job in islice(waiting, self.concurrency - len(running)):
-                    playing = play_job(
-                        job, connect(job), self.store, self.protocol, on_call=self.on_call
-                    )
-                    running.add(asyncio.create_task(playing))
-                if not running:
-                    return
+            while waiting or running:
+                while waiting and len(running) < self.concurrency:
+                    running.add(asyncio.create_task(self._play_job(waiting.popleft(), connect)))
                 done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    yield task.result()
+                    outcome = task.result()
+                    if outcome.elsewhere:
+                        waiting.append(outcome.job)
+                    else:
+                        yield outcome
         finally:
             for task in running:
                 task.cancel()
             # `done` too: a full disk fails several tasks at once, and each must be heard.
             await asyncio.gather(*running, *done, return_exceptions=True)
+
+    async def _play_job(self, job: Job, connect: Connect) -> Outcome:
+        outcome = await play_job(job, connect(job), self.store, self.protocol, on_call=self.on_call)
+        if outcome.elsewhere:  # at odd times, so that two launchers do not meet again and again
+            await asyncio.sleep(random.uniform(*LOOK_AGAIN_S))
+        return outcome
+
+
+@contextmanager
+def _many_alive() -> Iterator[None]:
+    """Settings of the interpreter for thousands of live histories and threads that only sync.
+
+    The collector's own thresholds would walk all histories again and again, and a thread that has
+    synced a journal would wait 5 ms for its turn to say so.
+    """
+    thresholds, interval_s = gc.get_threshold(), sys.getswitchinterval()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
+    sys.setswitchinterval(0.0005)
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(interval_s)

@@ -4,21 +4,36 @@ Hydra composes; `SweepConfig` is what the composed document becomes at once. Unk
 types and sizes out of range fail here, each with its path in the document.
 """
 
-from dataclasses import asdict
-from typing import Annotated, Any, Literal
+import re
+from dataclasses import asdict, fields
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 from pydantic_core import ErrorDetails
 
 from adaexplore.benchmark.game.protocol import Protocol
 from adaexplore.benchmark.game.settings import Setting
 from adaexplore.errors import ConfigError
+from adaexplore.experiments.placements import BackendConfig
 from adaexplore.models.profiles import Profile
 
+T = TypeVar("T")
 STRICT = ConfigDict(extra="forbid")
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
+
+
+def _address(text: str) -> str:
+    if re.fullmatch(r"https?://[^@\s?#]+", text):
+        return text
+    # What came is not repeated: an address with a key in it is the likely mistake.
+    raise ValueError(
+        "expected http(s)://HOST[:PORT] without a user, a key or a query; keys come from the environment"
+    )
+
+
+Address = Annotated[str, AfterValidator(_address)]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -34,30 +49,70 @@ class DatasetConfig:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class BackendConfig:
-    """Where episodes are played."""
-
-    kind: Literal["local"]
-    concurrency: int = Field(ge=1, le=10_000)
-    """Episodes under way at once."""
-    processes: int | None = Field(ge=0, le=256)
-    """Worker processes for scripted agents; 0 plays them in this process, null means one a core."""
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
 class StoreConfig:
-    """Where journals, records and tables are kept."""
+    """Where journals, records and tables are kept; never part of an identity, and never a secret."""
 
-    kind: Literal["folder"]
+    kind: Literal["folder", "s3"]
+    bucket: str | None = Field(default=None, min_length=1)
+    """Name of an S3 bucket that exists already."""
+    prefix: Annotated[str, Field(pattern=r"^([A-Za-z0-9._=-]+(/[A-Za-z0-9._=-]+)*/?)?$")] = ""
+    """Put before every key; a bucket can hold other things beside ours."""
+    endpoint: Address | None = None
+    """Address of the service; null means the environment's, or AWS."""
+    endpoint_in_cluster: Address | None = None
+    """Its address as pods see it; null means the same."""
+    region: str | None = Field(default=None, min_length=1)
+    """Null means the environment's or the profile's, else us-east-1."""
+    addressing: Literal["path", "virtual", "auto"] = "auto"
+    """Where the bucket's name stands in an address; auto is virtual on AWS and path elsewhere."""
+    checksums: Literal["when_required", "when_supported"] = "when_required"
+    """The newer checksum headers break many services that are not AWS."""
+    ca_file: str | None = None
+    """Certificates to trust instead of the system's."""
+    max_attempts: int = Field(default=10, ge=1, le=100)
+    """Tries of one request; with the pauses between them ten outlast half a minute without service."""
+    connect_timeout_s: float = Field(default=5.0, gt=0)
+    read_timeout_s: float = Field(default=30.0, gt=0)
+    """Silence that ends a try; not the length of a transfer."""
+    lease_s: float = Field(default=20.0, ge=2)
+    """A writer on another machine that has not been heard of for so long is taken for dead."""
+
+    def __post_init__(self) -> None:
+        """Refuse a bucket store without bucket, and a folder with one (ValueError)."""
+        if self.kind == "s3" and self.bucket is None:
+            raise ValueError("store 's3' needs the name of a bucket: add store.bucket=NAME")
+        if self.kind == "folder" and self.bucket is not None:
+            raise ValueError("store 'folder' takes no bucket: did you mean store=s3?")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class TrackingConfig:
-    """Where runs can be looked at and compared."""
+    """Where runs can be looked at and compared; never part of an identity, and never a secret."""
 
-    kind: Literal["none", "sqlite"]
+    kind: Literal["none", "sqlite", "server"]
     experiment: Name
     """Name of the MLflow experiment."""
+    uri: Address | None = None
+    """Address of an MLflow server; credentials are read from MLflow's own variables."""
+    uri_in_cluster: Address | None = None
+    """Its address as pods see it; null means the same."""
+    traces: bool = False
+    """Whether every episode is kept as a trace as well, so that its conversation can be read."""
+    workers: int = Field(default=8, ge=1, le=64)
+    """Threads that show runs on a server; an embedded database has one."""
+    drain_s: float = Field(default=60.0, ge=0)
+    """At the end: how long nothing may move before the rest is left to `adaexplore sync`."""
+
+    def __post_init__(self) -> None:
+        """Refuse a server without address, and an address without server (ValueError)."""
+        if self.kind == "server" and self.uri is None:
+            raise ValueError(
+                "tracking 'server' needs an address: add tracking.uri=http://HOST:PORT"
+            )
+        if self.kind != "server" and self.uri is not None:
+            raise ValueError(
+                f"tracking '{self.kind}' takes no address: did you mean tracking=server?"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -132,14 +187,33 @@ class SweepConfig:
         return asdict(self)
 
 
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Places:
+    """Where sweeps are kept and shown: all that is asked of whoever reads one back."""
+
+    store: StoreConfig
+    tracking: TrackingConfig
+    runs_dir: str = Field(min_length=1)
+
+
 _SWEEP = TypeAdapter(SweepConfig)
+_PLACES = TypeAdapter(Places)
 _PROFILE: TypeAdapter[Profile] = TypeAdapter(Profile)
 
 
 def from_document(document: dict[str, Any]) -> SweepConfig:
     """The configuration of a composed document; ConfigError naming the first fault."""
+    return _checked(_SWEEP, document)
+
+
+def places(document: dict[str, Any]) -> Places:
+    """Store, tracking and folder of a composed document; ConfigError naming the first fault."""
+    return _checked(_PLACES, {field.name: document[field.name] for field in fields(Places)})
+
+
+def _checked(adapter: TypeAdapter[T], document: dict[str, Any]) -> T:
     try:
-        return _SWEEP.validate_python(document)
+        return adapter.validate_python(document)
     except ValidationError as error:
         # A misspelt key is a missing one too, and is the fault to name.
         first, *others = sorted(

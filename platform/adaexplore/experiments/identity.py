@@ -40,9 +40,17 @@ def semantic(
         "dataset": dataset_digest,
         "model": profile.semantic(),
         "setting": asdict(setting),
-        "protocol": asdict(protocol),
+        "protocol": _protocol(protocol),
         "seed": seed,
     }
+
+
+def _protocol(protocol: Protocol) -> dict[str, Any]:
+    """Its fields; `batches` came later, so episodes played whole keep the ids that they had."""
+    document = asdict(protocol)
+    if protocol.batches is None:
+        del document["batches"]
+    return document
 
 
 def cell_id(semantic_document: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ a check over its own content. A last line that does not check was torn by a cras
 import hashlib
 import json
 import socket
+import time
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from adaexplore.errors import StoreError
 from adaexplore.models.endpoints import Answer
 
 JOURNAL_VERSION: Final = 1
+UNSCORED: Final = ("overflow", "content_filter")
 HOST: Final = socket.gethostname()
 _CHECK_DIGITS: Final = 16
 
@@ -55,13 +57,14 @@ def header(cell_id: str, episode_id: str, hidden_digest: str) -> dict[str, Any]:
 def entry(number: int, answer: Answer) -> dict[str, Any]:
     """Line of one reply, with how it came beside it."""
     meta: dict[str, Any] = {
+        "at": round(time.time(), 3),
         "seconds": round(answer.seconds, 6),
         "attempts": answer.attempts,
         "host": HOST,
     }
     if answer.served_by:
         meta["served_by"] = answer.served_by
-    return {"n": number, "reply": asdict(answer.reply), "meta": meta}
+    return {"n": number, "reply": answer.reply, "meta": meta}
 
 
 def line(document: Any) -> bytes:
@@ -69,7 +72,7 @@ def line(document: Any) -> bytes:
     try:
         body = orjson.dumps(document)
     except TypeError:  # half a character: legal in Python's strings and in JSON's escapes
-        body = json.dumps(document, separators=(",", ":")).encode()
+        body = json.dumps(document, separators=(",", ":"), default=asdict).encode()
     return b'%b,"check":"%b"}\n' % (body[:-1], _check(body))
 
 

@@ -14,7 +14,7 @@ from adaexplore.benchmark.game.play import play
 from adaexplore.benchmark.game.protocol import Protocol
 from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.errors import BudgetError
-from adaexplore.experiments import usages
+from adaexplore.experiments import acknowledgements, attempts, usages
 from adaexplore.experiments.attempts import Attempt
 from adaexplore.experiments.stores import Store
 from adaexplore.experiments.sweeps import Job
@@ -26,15 +26,23 @@ _STORE_THREADS: Final = ThreadPoolExecutor(64, thread_name_prefix="store")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a job: a record, or the reason why there is none."""
+    """What became of a job: a record, or the reason why there is none.
+
+    Neither of them means that another launcher is playing the episode: look again later.
+    """
 
     job: Job
-    record: EpisodeRecord | None
-    failure: str | None
-    calls: int
+    record: EpisodeRecord | None = None
+    failure: str | None = None
+    calls: int = 0
     """Model calls that this launch made; replayed replies are not among them."""
-    replayed: int
-    torn: bool
+    replayed: int = 0
+    torn: bool = False
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another launcher is playing the episode."""
+        return self.record is None and self.failure is None
 
 
 async def play_job(
@@ -52,7 +60,27 @@ async def play_job(
     Raises:
         StoreError: The store cannot be written; nothing that was acknowledged is lost.
     """
-    attempt = await _durably(Attempt, store, job.key)
+    claimed = await _durably(_claim, store, job)
+    if not isinstance(claimed, Attempt):
+        return Outcome(job=job, record=claimed)
+    return await _play(job, claimed, endpoint, protocol, on_call)
+
+
+def _claim(store: Store, job: Job) -> Attempt | EpisodeRecord | None:
+    """A new attempt; or the record, where another launcher was faster; or None while it plays."""
+    claimed = attempts.claim(store, job.key)
+    if isinstance(claimed, str):
+        return attempts.read_result(store, claimed, hidden_digest=job.key.hidden_digest)
+    return claimed
+
+
+async def _play(
+    job: Job,
+    attempt: Attempt,
+    endpoint: Endpoint,
+    protocol: Protocol,
+    on_call: Callable[[], None],
+) -> Outcome:
     prices = getattr(job.cell.profile, "prices", usages.UNPRICED)
     calls = 0
     try:
@@ -61,23 +89,25 @@ async def play_job(
         for reply in attempt.replies:
             request = playing.send(reply)
         while True:
+            window = request.batch_number
             answer = await endpoint.ask(request)
-            await _durably(attempt.append, len(attempt.replies) + calls, answer, prices)
+            number = len(attempt.replies) + calls
+            await acknowledgements.of(attempt.append(number, answer, prices))
             calls += 1
             on_call()
             request = playing.send(answer.reply)
+            if request.batch_number != window:
+                attempt.cut()
     except StopIteration as stop:
         record: EpisodeRecord = stop.value
         await _durably(attempt.finish, record)
         return _outcome(job, attempt, calls, record=record)
     except (ModelError, BudgetError) as error:
         attempt.usage.book_failures(error.attempts, prices)
-        attempt.fail(str(error), error.kind, error.attempts)
+        await _durably(attempt.fail, str(error), error.kind, error.attempts)
         return _outcome(job, attempt, calls, failure=str(error))
     finally:
-        attempt.close()
-        if calls or attempt.usage.failed_attempts:
-            attempt.book()
+        await _durably(attempt.close)
 
 
 async def _durably(act: Callable[..., T], *arguments: Any) -> T:

@@ -22,6 +22,7 @@ from adaexplore.experiments.grids import Cell
 from adaexplore.experiments.stores import Store
 
 SWEEP_VERSION: Final = 2
+_ENLISTINGS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,18 @@ class Job:
     world: World
     key: EpisodeKey
 
+    @property
+    def windows(self) -> int:
+        """Batch windows that are played."""
+        batches: int | None = self.cell.semantic["protocol"].get("batches")
+        return len(self.world.episode.cases) if batches is None else batches
+
+    @property
+    def assessments(self) -> int:
+        """How often the agent is asked what it believes."""
+        changes = self.windows > self.world.episode.change_batch
+        return 2 if changes and self.cell.setting.drifts else 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -58,6 +71,8 @@ class Plan:
     """Result key by (cell id, episode id) of what need not be played."""
     jobs: tuple[Job, ...]
     """What is missing, in order."""
+    superseded: tuple[str, ...] = ()
+    """Result keys that are to be played again; their jobs are among the missing."""
 
     @property
     def runs(self) -> int:
@@ -67,15 +82,25 @@ class Plan:
     @property
     def calls(self) -> tuple[int, int]:
         """(fewest, most usual) model calls of the missing runs: two or three a window, assessments."""
-        windows = sum(len(job.world.episode.cases) for job in self.jobs)
-        asked = sum(2 if job.cell.setting.drifts else 1 for job in self.jobs)
+        windows = sum(job.windows for job in self.jobs)
+        asked = sum(job.assessments for job in self.jobs)
         return 2 * windows + asked, 3 * windows + asked
 
 
-def plan(store: Store, sweep: str, cells: tuple[Cell, ...], worlds: tuple[World, ...]) -> Plan:
-    """What is finished and what is missing of a sweep's episode runs."""
-    episodes = {world.episode.episode_id: world.digest for world in worlds}
+def plan(
+    store: Store,
+    sweep: str,
+    cells: tuple[Cell, ...],
+    worlds: tuple[World, ...],
+    *,
+    redo: frozenset[str] = frozenset(),
+) -> Plan:
+    """What is finished and what is missing of a sweep's episode runs.
+
+    Results with a status in `redo` are missing too.
+    """
     finished: dict[tuple[str, str], str] = {}
+    superseded: list[str] = []
     jobs = []
     planned: set[EpisodeKey] = set()
     for cell in cells:
@@ -83,15 +108,30 @@ def plan(store: Store, sweep: str, cells: tuple[Cell, ...], worlds: tuple[World,
         for world in worlds:
             episode_id = world.episode.episode_id
             if episode_id in done:
-                finished[cell.cell_id, episode_id] = done[episode_id]
-                continue
-            key = EpisodeKey(
-                cell_id=cell.cell_id, episode_id=episode_id, hidden_digest=episodes[episode_id]
-            )
-            if key not in planned:  # two profiles of one meaning are one cell
-                planned.add(key)
-                jobs.append(Job(cell=cell, world=world, key=key))
-    return Plan(sweep=sweep, cells=cells, worlds=worlds, finished=finished, jobs=tuple(jobs))
+                if not redo or attempts.read_result(store, done[episode_id]).status not in redo:
+                    finished[cell.cell_id, episode_id] = done[episode_id]
+                    continue
+                superseded.append(done[episode_id])
+            missing = job(cell, world)
+            if missing.key not in planned:  # two profiles of one meaning are one cell
+                planned.add(missing.key)
+                jobs.append(missing)
+    return Plan(
+        sweep=sweep,
+        cells=cells,
+        worlds=worlds,
+        finished=finished,
+        jobs=tuple(jobs),
+        superseded=tuple(superseded),
+    )
+
+
+def job(cell: Cell, world: World) -> Job:
+    """The run of a cell playing an episode."""
+    key = EpisodeKey(
+        cell_id=cell.cell_id, episode_id=world.episode.episode_id, hidden_digest=world.digest
+    )
+    return Job(cell=cell, world=world, key=key)
 
 
 # -- the sweep's own document ------------------------------------------------------------------
@@ -135,6 +175,26 @@ def _shaped(document: dict[str, Any]) -> bool:
         )
     except (KeyError, TypeError, AttributeError):
         return False
+
+
+def enlist(store: Store, sweep: str, cells: tuple[Cell, ...], selection: Selection) -> None:
+    """Write a launch's cells and episodes into the sweep's document.
+
+    Two launchers may write at the same moment; each looks again whether what it wrote is there.
+
+    Raises:
+        ConfigError: As for `join`.
+        StoreError: Others change the document without end.
+    """
+    for _ in range(_ENLISTINGS):
+        before = read(store, sweep)
+        document = join(before, sweep, cells, selection)
+        if document == before:
+            return
+        text = json.dumps(document, indent=2)  # cells keep the order in which they joined
+        store.put(document_key(sweep), text.encode())
+    where = store.locate(document_key(sweep))
+    raise StoreError(f"{where}: other launches change it again and again; launch again later")
 
 
 def join(

@@ -7,17 +7,15 @@ same records give the same bytes whatever happened on the way. Undefined is an e
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
-import numpy as np
-
 from adaexplore.benchmark.game.records import EpisodeRecord
-from adaexplore.benchmark.scores import metrics, statistics
+from adaexplore.benchmark.scores import comparisons, estimates, metrics, statistics
+from adaexplore.benchmark.scores.estimates import Estimate, scored
 from adaexplore.benchmark.scores.metrics import Metric
 from adaexplore.benchmark.world import seeds
-from adaexplore.benchmark.world.fields import Floats
 from adaexplore.experiments.usages import Usage
 
 DIGITS: Final = 6
@@ -28,45 +26,65 @@ Group = tuple[str, str]
 """(model, setting): what a row of the main table pools, over all seeds."""
 Records = Mapping[Group, Sequence[EpisodeRecord]]
 """Records by group, in the order of the sweep's axes."""
-Value = str | int | float
+Estimates = Mapping[tuple[Group, str], Estimate]
+"""Estimates by group and name of the metric."""
+
+
+class P(float):
+    """A p-value: written with significant digits, since what matters are the small ones."""
+
+
+Value = str | int | float | Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table with its column names."""
+    """A table with its column names; where people read it, also with a title and a note."""
 
     name: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
+    title: str = ""
+    note: str = ""
+    """How the numbers are to be read: what n counts, which tests are one family."""
 
     def csv(self) -> bytes:
-        """The table as CSV with Unix line ends; undefined numbers are empty."""
+        """The table as CSV with Unix line ends; undefined numbers are empty.
+
+        A column of estimates becomes four: the value, and its `low`, `high` and `n`.
+        """
+        wide = [any(isinstance(row[i], Estimate) for row in self.rows) for i in self._places]
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([_cell(value) for value in row] for row in self.rows)
+        names = (_names(name, split) for name, split in zip(self.columns, wide, strict=True))
+        writer.writerow(name for some in names for name in some)
+        for row in self.rows:
+            cells = (_cells(value, split) for value, split in zip(row, wide, strict=True))
+            writer.writerow(cell for some in cells for cell in some)
         return buffer.getvalue().encode()
 
+    @property
+    def _places(self) -> range:
+        return range(len(self.columns))
 
-def _cell(value: Value) -> str:
+
+def _names(column: str, split: bool) -> list[str]:
+    parts = ("", "_low", "_high", "_n") if split else ("",)
+    return [f"{column}{part}" for part in parts]
+
+
+def _cells(value: Value, split: bool) -> list[str]:
+    if isinstance(value, Estimate):
+        return [*map(_cell, (value.value, value.low, value.high)), str(value.n)]
+    return [_cell(value), *[""] * (3 if split else 0)]
+
+
+def _cell(value: str | float) -> str:
     if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value + 0.0:.{DIGITS}f}"
+        if math.isnan(value):
+            return ""
+        return f"{value:.{DIGITS}g}" if isinstance(value, P) else f"{value + 0.0:.{DIGITS}f}"
     return str(value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A metric with its 95 % interval and the number of episode runs for which it is defined."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-
-
-def scored(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
-    """Episodes that count: those that the provider did not end, ordered by their ids."""
-    return sorted((r for r in records if r.status == "completed"), key=lambda r: r.episode_id)
 
 
 def estimate(metric: Metric, records: Sequence[EpisodeRecord], *stream: str) -> Estimate:
@@ -77,18 +95,22 @@ def estimate(metric: Metric, records: Sequence[EpisodeRecord], *stream: str) -> 
         records: Episode runs of one group, all seeds.
         stream: Names of the random stream, so that every interval has its own.
     """
-    counted = scored(records)
-    rows = metrics.contributions(metric, counted)
-    if not len(rows):
-        return Estimate(value=math.nan, low=math.nan, high=math.nan, n=0)
     rng = seeds.generator("bootstrap", metric.name, *stream)
-    clusters = [record.episode_id for record in counted]
-    low, high = statistics.interval(rows, clusters, metric.value, rng=rng)
-    point = float(metric.value(rows.sum(axis=0)))
-    if math.isnan(point):
-        low = high = math.nan
-    defined = int(np.isfinite(metric.value(rows)).sum())
-    return Estimate(value=point, low=low, high=high, n=defined)
+    return estimates.of_metric(metric, records, rng=rng)
+
+
+SHOWN: Final = (*metrics.MAIN, *metrics.BESIDE)
+
+
+def estimated(
+    records: Records, wanted: Iterable[Metric] = SHOWN
+) -> dict[tuple[Group, str], Estimate]:
+    """Estimates of these metrics for every group: what the main and the metric table are made of."""
+    return {
+        (group, metric.name): estimate(metric, found, *group)
+        for metric in wanted
+        for group, found in records.items()
+    }
 
 
 MAIN_COLUMNS: Final = (
@@ -97,26 +119,31 @@ MAIN_COLUMNS: Final = (
 )  # fmt: skip
 
 
-def main_table(records: Records) -> Table:
-    """One row a model and setting: the six metrics of the paper, accuracies with intervals."""
+def main_table(records: Records, known: Estimates | None = None) -> Table:
+    """One row a model and setting: the six metrics of the paper, accuracies with intervals.
+
+    Args:
+        records: What was played.
+        known: What `estimated` says of them, where that is known already.
+    """
+    known = estimated(records, metrics.MAIN) if known is None else known
     rows: list[tuple[Value, ...]] = []
-    for (model, setting), group in records.items():
-        found = {m.name: estimate(m, group, model, setting) for m in metrics.MAIN}
-        ea, ca = found["ea"], found["ca"]
-        others = [found[name].value for name in MAIN_COLUMNS[9:]]
+    for group, found in records.items():
+        ea, ca, *others = (known[group, metric.name] for metric in metrics.MAIN)
         accuracies = (ea.value, ea.low, ea.high, ca.value, ca.low, ca.high)
-        rows.append((model, setting, len(scored(group)), *accuracies, *others))
+        rows.append((*group, len(scored(found)), *accuracies, *(e.value for e in others)))
     return Table(name="main", columns=MAIN_COLUMNS, rows=tuple(rows))
 
 
-def metric_table(records: Records) -> Table:
-    """One row a model, setting and metric, each with its interval and n."""
+def metric_table(records: Records, known: Estimates | None = None) -> Table:
+    """One row a model, setting and metric, each with its interval and n; arguments as above."""
     columns = ("model", "setting", "metric", "value", "low", "high", "n")
+    known = estimated(records) if known is None else known
     rows: list[tuple[Value, ...]] = []
-    for (model, setting), group in records.items():
-        for metric in (*metrics.MAIN, *metrics.BESIDE):
-            e = estimate(metric, group, model, setting)
-            rows.append((model, setting, metric.name, e.value, e.low, e.high, e.n))
+    for group in records:
+        for metric in SHOWN:
+            e = known[group, metric.name]
+            rows.append((*group, metric.name, e.value, e.low, e.high, e.n))
     return Table(name="metrics", columns=columns, rows=tuple(rows))
 
 
@@ -135,26 +162,13 @@ def _difference(
     base: Sequence[EpisodeRecord], other: Sequence[EpisodeRecord], model: str, setting: str
 ) -> tuple[Value, ...]:
     """(n, base, other, difference, low, high) over the episodes that both have."""
-    first, second = _sums_by_episode(base), _sums_by_episode(other)
-    # Equal hidden digests prove that both met the same cases and the same rules.
-    shared = sorted(first.keys() & second.keys())
-    if not shared:
+    pairs = comparisons.pair(metrics.CALIBRATED_ACCURACY, base, other)
+    if not pairs.episodes:
         return (0, *[math.nan] * 5)
-    rows = [np.stack([sums[key] for key in shared]) for sums in (first, second)]
-    value = metrics.calibrated_accuracy_value
-    before, after = (float(value(r.sum(axis=0))) for r in rows)
+    before, after = (float(pairs.value(r.sum(axis=0))) for r in (pairs.first, pairs.second))
     rng = seeds.generator("paired bootstrap", model, setting)
-    low, high = statistics.paired_interval(rows[0], rows[1], value, rng=rng)
-    return len(shared), before, after, after - before, low, high
-
-
-def _sums_by_episode(records: Sequence[EpisodeRecord]) -> dict[tuple[str, str], Floats]:
-    """Accuracy sums over all seeds, by (episode, digest of its hidden side)."""
-    sums: dict[tuple[str, str], Floats] = {}
-    for record in scored(records):
-        key = (record.episode_id, record.hidden_digest)
-        sums[key] = sums.get(key, np.zeros(5)) + metrics.accuracy_sums(record.cases)
-    return sums
+    low, high = statistics.paired_interval(pairs.first, pairs.second, pairs.value, rng=rng)
+    return len(pairs.episodes), before, after, after - before, low, high
 
 
 def curve_table(records: Records) -> Table:
@@ -199,5 +213,11 @@ def accounting_table(usages: Mapping[Group, Usage]) -> Table:
 
 def all_tables(records: Records) -> tuple[Table, ...]:
     """Every table of a sweep."""
-    makers = (main_table, ablation_table, curve_table, metric_table, protocol_table)
-    return tuple(make(records) for make in makers)
+    known = estimated(records)
+    return (
+        main_table(records, known),
+        ablation_table(records),
+        curve_table(records),
+        metric_table(records, known),
+        protocol_table(records),
+    )

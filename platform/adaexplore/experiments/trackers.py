@@ -1,30 +1,52 @@
 """The seam to a tracker: a projection of the store that people can look at and compare.
 
 The store is the source of truth. A tracker is told of cells and records, keeps its own pace, and
-may fail without stopping or changing anything; what it missed, the next launch tells it again.
+may fail without stopping or changing anything; what it missed, it reads from the store at the end,
+or the next launch does.
 """
 
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from adaexplore.benchmark.game.records import EpisodeRecord
-from adaexplore.experiments.grids import Cell
+
+Artifacts = Mapping[str, Callable[[], bytes]]
+"""Files of a run by path; each is made when it is sent, since it may be large or far away."""
+
+
+class ShownCell(Protocol):
+    """What a tracker needs to know of a cell; a cell of a grid is one."""
+
+    @property
+    def cell_id(self) -> str:
+        """Its id."""
+
+    @property
+    def label(self) -> str:
+        """`model/setting/seed`."""
+
+    @property
+    def semantic(self) -> Mapping[str, Any]:
+        """What its id is the digest of."""
 
 
 class Tracker(Protocol):
-    """Runs of one sweep: sweep, cells and episodes, nested."""
+    """Runs of one sweep: sweep, cells and episodes, nested. What shows returns at once."""
 
-    def episode(self, cell: Cell, record: EpisodeRecord) -> None:
-        """Show one finished episode run; returns at once."""
+    def episode(self, cell: ShownCell, record: EpisodeRecord) -> None:
+        """Show one finished episode run."""
 
-    def cell(self, cell: Cell, values: dict[str, float]) -> None:
-        """Show the metrics of a cell; returns at once."""
+    def cell(self, cell: ShownCell, values: Mapping[str, float], artifacts: Artifacts) -> None:
+        """Show the metrics and files of a cell; a `missing` above 0 says that it is not complete."""
 
-    def finish(self, values: dict[str, float], artifacts: list[Path]) -> None:
-        """Show the sweep's own metrics and files, last; returns at once."""
+    def finish(self, values: Mapping[str, float], artifacts: Artifacts) -> None:
+        """Show the sweep's own metrics and files, last; then what only the store knows of."""
+
+    def stop(self) -> None:
+        """The launch ends early: mark as ended what was under way, within seconds, and give up."""
 
     def wait(self, seconds: float) -> bool:
-        """Whether everything is shown, after waiting at most so long."""
+        """Whether it is over, after waiting at most so long: all is shown, or `trouble` says why not."""
 
     def pending(self) -> int:
         """Runs that are still to be shown."""
@@ -33,20 +55,23 @@ class Tracker(Protocol):
         """The command or address that opens it; None if there is nothing to open."""
 
     def trouble(self) -> str | None:
-        """What went wrong, in one line; None if nothing did."""
+        """Why something is not shown, in one line; None if nothing is missing."""
 
 
 class NoTracker:
     """Tracks nothing."""
 
-    def episode(self, cell: Cell, record: EpisodeRecord) -> None:
+    def episode(self, cell: ShownCell, record: EpisodeRecord) -> None:
         """Nothing is shown."""
 
-    def cell(self, cell: Cell, values: dict[str, float]) -> None:
+    def cell(self, cell: ShownCell, values: Mapping[str, float], artifacts: Artifacts) -> None:
         """Nothing is shown."""
 
-    def finish(self, values: dict[str, float], artifacts: list[Path]) -> None:
+    def finish(self, values: Mapping[str, float], artifacts: Artifacts) -> None:
         """Nothing is shown."""
+
+    def stop(self) -> None:
+        """Nothing is under way."""
 
     def wait(self, seconds: float) -> bool:  # noqa: ARG002 (there is nothing to wait for)
         """Always True."""
@@ -63,8 +88,3 @@ class NoTracker:
     def trouble(self) -> str | None:
         """Always None."""
         return None
-
-
-def params(cell: Cell) -> dict[str, Any]:
-    """What a tracker shows as parameters of a cell and of its episodes."""
-    return {"model": cell.model, "setting": cell.setting.name, "seed": cell.seed}

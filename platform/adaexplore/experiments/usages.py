@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from adaexplore.benchmark.game.protocol import Reply
 from adaexplore.errors import StoreError
 from adaexplore.experiments import journals
 from adaexplore.experiments.stores import Store
@@ -42,20 +43,15 @@ class Usage:
         for field in fields(Usage):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
-    def book_answer(self, reply: dict[str, Any], meta: dict[str, Any], prices: Prices) -> None:
+    def book_answer(self, reply: Reply, meta: dict[str, Any], prices: Prices) -> None:
         """Book one journaled reply with the failed attempts before it."""
         self.calls += 1
         self.seconds += float(meta.get("seconds", 0.0))
-        for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"):
-            setattr(self, name, getattr(self, name) + int(reply.get(name, 0)))
-        self._pay(
-            budget.cost(
-                prices,
-                input_tokens=int(reply.get("input_tokens", 0)),
-                cached_tokens=int(reply.get("cached_tokens", 0)),
-                output_tokens=int(reply.get("output_tokens", 0)),
-            )
-        )
+        self.input_tokens += reply.input_tokens
+        self.cached_tokens += reply.cached_tokens
+        self.output_tokens += reply.output_tokens
+        self.reasoning_tokens += reply.reasoning_tokens
+        self._pay(budget.cost_of(prices, reply))
         self.book_failures(meta.get("attempts", ()), prices)
 
     def book_failures(self, attempts: Iterable[dict[str, Any]], prices: Prices) -> None:
@@ -104,5 +100,5 @@ def _of_attempt(store: Store, folder: str, files: set[str], prices: Prices) -> U
     journal = None if data is None else journals.read(data, store.locate(f"{folder}/journal.jsonl"))
     if journal is not None:
         for entry in journal.own_entries:
-            usage.book_answer(entry["reply"], entry["meta"], prices)
+            usage.book_answer(Reply(**entry["reply"]), entry["meta"], prices)
     return usage

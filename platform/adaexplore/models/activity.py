@@ -5,8 +5,7 @@ a deadline on work is never used up by a provider's rate limit.
 """
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,28 +29,44 @@ class Activity:
     waited_s: dict[str, float] = field(default_factory=dict)
     """Total waiting of each run that waits or has waited, the present wait included when it ends."""
 
-    @contextmanager
-    def doing(self, key: str, what: str, for_s: float | None = None) -> Iterator[None]:
-        """Show an activity while the block runs; everything but calling is booked as waiting."""
-        start_s = self.clock()
-        until_s = None if for_s is None else start_s + for_s
-        self.now[key] = Doing(what=what, since_s=start_s, until_s=until_s)
-        try:
-            yield
-        finally:
-            self.now.pop(key, None)
-            if what != CALLING:
-                self.waited_s[key] = self.waited_s.get(key, 0.0) + self.clock() - start_s
+    def doing(self, key: str, what: str, for_s: float | None = None) -> "Shown":
+        """Shows an activity while its block runs; everything but calling is booked as waiting."""
+        return Shown(self, key, what, for_s)
 
     def longest_waits(self, count: int) -> list[str]:
         """The runs that have waited longest, as lines such as `a/b: retrying (rate) in 45 s`."""
         now_s = self.clock()
+        return [f"{key}: {d.what}{_left(d, now_s)}" for key, d in self.longest(count)]
+
+    def longest(self, count: int) -> list[tuple[str, Doing]]:
+        """The runs that have waited longest, with what they wait for."""
         waiting = [(key, d) for key, d in self.now.items() if d.what != CALLING]
-        waiting.sort(key=lambda pair: pair[1].since_s)
-        return [f"{key}: {d.what}{_left(d, now_s)}" for key, d in waiting[:count]]
+        return sorted(waiting, key=lambda pair: pair[1].since_s)[:count]
 
 
 CALLING: Final = "calling"
+
+
+@dataclass(slots=True)
+class Shown:
+    """One run's activity on the board for as long as a block runs."""
+
+    board: Activity
+    key: str
+    what: str
+    for_s: float | None
+    start_s: float = 0.0
+
+    def __enter__(self) -> None:
+        self.start_s = self.board.clock()
+        until_s = None if self.for_s is None else self.start_s + self.for_s
+        self.board.now[self.key] = Doing(what=self.what, since_s=self.start_s, until_s=until_s)
+
+    def __exit__(self, *error: object) -> None:
+        board, key = self.board, self.key
+        board.now.pop(key, None)
+        if self.what != CALLING:
+            board.waited_s[key] = board.waited_s.get(key, 0.0) + board.clock() - self.start_s
 
 
 def _left(doing: Doing, now_s: float) -> str:

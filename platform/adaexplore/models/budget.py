@@ -74,15 +74,20 @@ class Budget:
         Raises:
             BudgetError: It does not fit, and nothing that is reserved could be given back.
         """
-        while not self._fits(most):
+        while not self.reserve_at_once(most):
             if self.reserved_tokens == 0:
                 self.reached = True
                 raise BudgetError(self._told())
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
             await future
-        self.reserved_usd += most.usd or 0.0
-        self.reserved_tokens += most.tokens
+
+    def reserve_at_once(self, most: Cost) -> bool:
+        """Reserve the highest cost of a call if it fits now; whether it did."""
+        if fits := self._fits(most):
+            self.reserved_usd += most.usd or 0.0
+            self.reserved_tokens += most.tokens
+        return fits
 
     def settle(self, most: Cost, actual: Cost) -> None:
         """Give back a reservation and book what the call really cost."""

@@ -16,10 +16,11 @@ from adaexplore.benchmark.game.protocol import Reply, Request
 from adaexplore.errors import BudgetError
 from adaexplore.models import faults, wire
 from adaexplore.models.activity import CALLING, Activity
-from adaexplore.models.budget import Budget, Cost, cost, cost_of
+from adaexplore.models.budget import Cost, cost, cost_of
 from adaexplore.models.endpoints import Answer, ModelError
 from adaexplore.models.faults import POSSIBLY_CHARGED, RETRIED, CallFaultError, Fault, FaultKind
-from adaexplore.models.governor import AccountStoppedError, Governor, Permit
+from adaexplore.models.governor import AccountStoppedError, Permit
+from adaexplore.models.pacing import Pace, Purse
 from adaexplore.models.profiles import Patience, RemoteProfile
 from adaexplore.models.transport import HttpAnswer, HttpCall, Transport, address
 
@@ -33,8 +34,8 @@ class Account:
 
     profile: RemoteProfile
     transport: Transport
-    governor: Governor
-    budget: Budget
+    governor: Pace
+    budget: Purse
     activity: Activity
     headers: dict[str, str]
     """Headers with the key in them: in memory only, never in a log or a record."""

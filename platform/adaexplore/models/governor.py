@@ -127,8 +127,9 @@ class Governor:
         Raises:
             AccountStoppedError: The account's quota is used up.
         """
-        if self._stopped is not None:
-            raise AccountStoppedError(self._stopped)
+        at_once = self.permit_at_once(tokens)
+        if at_once is not None:
+            return at_once
         future: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
         self._queue.append((tokens, future))
         self._pump()
@@ -139,6 +140,14 @@ class Governor:
                 self.release()  # leave was given to one who left
             self._pump()  # the next in line may need to wait for less
             raise
+
+    def permit_at_once(self, tokens: int) -> Permit | None:
+        """Leave to make a call, or None if it would have to be waited for; raises as `permit`."""
+        if self._stopped is not None:
+            raise AccountStoppedError(self._stopped)
+        if not self._queue and self._has_room and self._delay(tokens) <= 0.0:
+            return self._grant(tokens)
+        return None
 
     def release(self) -> None:
         """Give a permit back, whatever became of the call."""
@@ -190,7 +199,7 @@ class Governor:
             if future.done():
                 self._queue.popleft()
                 continue
-            if self.in_flight >= max(1, int(self.concurrency)):
+            if not self._has_room:
                 return  # a release will come
             delay_s = self._delay(tokens)
             if delay_s > 0.0:
@@ -198,6 +207,10 @@ class Governor:
                 return
             self._queue.popleft()
             future.set_result(self._grant(tokens))
+
+    @property
+    def _has_room(self) -> bool:
+        return self.in_flight < max(1, int(self.concurrency))
 
     def _delay(self, tokens: int) -> float:
         now_s = self.clock()

@@ -15,6 +15,8 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 STRICT = ConfigDict(extra="forbid")
+CONTENT = "sha256:"
+"""How a revision begins that is a digest of the content of a folder or file."""
 Positive = Annotated[float, Field(gt=0)]
 Price = Annotated[float, Field(ge=0)]
 
@@ -133,16 +135,20 @@ class Route:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class HttpProfile:
-    """A model behind an OpenAI-compatible endpoint."""
+class EndpointProfile:
+    """What every model behind a chat endpoint has, whoever serves it."""
 
-    kind: Literal["openai_compatible"]
+    kind: str
     provider: str
     """Who serves it; with the key's name and the model it names the account that is governed."""
     model: str | None
-    """The provider's name of the model; null is refused at launch, with the line to add."""
+    """The provider's name of the model; null is refused at launch, with the line to add. Of a model
+    that we serve: repository id or folder of the weights."""
     revision: str | None = None
+    """Which version of it: a commit; of a folder here the digest of its content, which is found at
+    launch where it is null, and then stands for the folder, whose path decides nothing."""
     route: Route = Field(default_factory=Route)
+    """How it is reached. A base URL of a model of kind vllm means: it runs already."""
     auth: Auth = Field(default_factory=Auth)
     sampling: Sampling = Field(default_factory=Sampling)
     dialect: Dialect = Field(default_factory=Dialect)
@@ -152,7 +158,25 @@ class HttpProfile:
 
     def semantic(self) -> dict[str, Any]:
         """The part that decides what is answered."""
-        return _http_semantic(self)
+        sampling = asdict(self.sampling)
+        for name in self.dialect.refused:  # what is never sent decides nothing
+            if name in sampling:
+                sampling[name] = None
+        return {
+            "kind": self.kind,
+            "provider": self.provider,
+            "model": self.model,
+            "revision": self.revision,
+            "sampling": sampling,
+            "reasoning": [self.dialect.reasoning_fields, self.dialect.think_tags],
+        }
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class HttpProfile(EndpointProfile):
+    """A model behind an OpenAI-compatible endpoint."""
+
+    kind: Literal["openai_compatible"]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -164,7 +188,15 @@ class Weights:
     max_model_len: int | None = Field(default=None, ge=1)
     tokenizer: str | None = None
     chat_template: str | None = None
-    """Path of a template file; its digest enters the identity."""
+    """Path of a template file."""
+    chat_template_digest: str | None = None
+    """Of its content, found at launch where it is null: stands for the path in the identity."""
+
+    def semantic(self) -> dict[str, Any]:
+        """The part that decides what is answered."""
+        document = asdict(self)
+        digest = document.pop("chat_template_digest")
+        return document if digest is None else {**document, "chat_template": digest}
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -181,43 +213,20 @@ class Hosting:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class VllmProfile:
+class VllmProfile(EndpointProfile):
     """An open model that we serve ourselves, spoken to like any other endpoint."""
 
     kind: Literal["vllm"]
-    provider: str
-    model: str | None
-    """Repository id or folder of the weights."""
-    revision: str | None = None
     weights: Weights = Field(default_factory=Weights)
     hosting: Hosting = Field(default_factory=Hosting)
-    route: Route = Field(default_factory=Route)
-    """Filled in by the host that serves the model; a base URL here means: it runs already."""
-    auth: Auth = Field(default_factory=Auth)
-    sampling: Sampling = Field(default_factory=Sampling)
-    dialect: Dialect = Field(default_factory=Dialect)
-    prices: Prices = Field(default_factory=Prices)
-    limits: Limits = Field(default_factory=Limits)
-    patience: Patience = Field(default_factory=Patience)
+    patience: Patience = Field(default_factory=lambda: Patience(attempts=40))
+    """More attempts than elsewhere: a large server that is restarted takes many minutes."""
 
     def semantic(self) -> dict[str, Any]:
-        """The part that decides what is answered."""
-        return {**_http_semantic(self), "weights": asdict(self.weights)}
-
-
-def _http_semantic(profile: "HttpProfile | VllmProfile") -> dict[str, Any]:
-    sampling = asdict(profile.sampling)
-    for name in profile.dialect.refused:  # what is never sent decides nothing
-        if name in sampling:
-            sampling[name] = None
-    return {
-        "kind": profile.kind,
-        "provider": profile.provider,
-        "model": profile.model,
-        "revision": profile.revision,
-        "sampling": sampling,
-        "reasoning": [profile.dialect.reasoning_fields, profile.dialect.think_tags],
-    }
+        """The part that decides what is answered; a digest of the weights stands for their path."""
+        digested = (self.revision or "").startswith(CONTENT)
+        named = {"model": None} if digested else {}
+        return {**super().semantic(), **named, "weights": self.weights.semantic()}
 
 
 RemoteProfile = HttpProfile | VllmProfile

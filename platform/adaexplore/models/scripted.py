@@ -39,7 +39,7 @@ class Workers:
         """Start `count` workers when the first question comes."""
         context = multiprocessing.get_context("spawn")
         self._pools = [
-            ProcessPoolExecutor(1, mp_context=context, initializer=_follow_parent)
+            ProcessPoolExecutor(1, mp_context=context, initializer=follow_parent)
             for _ in range(count)
         ]
 
@@ -66,7 +66,7 @@ class Workers:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _follow_parent() -> None:
+def follow_parent() -> None:
     """In a worker: leave Ctrl-C to the parent, and end when it does, however it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()

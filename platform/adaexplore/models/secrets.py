@@ -15,10 +15,10 @@ def headers(name: str, profile: RemoteProfile) -> tuple[dict[str, str], list[str
     """
     found = {"Content-Type": "application/json", **profile.dialect.headers}
     secrets = []
-    key = _key(name, profile)
-    if key is not None:
-        found[profile.auth.header] = f"{profile.auth.scheme} {key}".strip()
-        secrets.append(key)
+    own = key(name, profile)
+    if own is not None:
+        found[profile.auth.header] = f"{profile.auth.scheme} {own}".strip()
+        secrets.append(own)
     for header, variable in profile.dialect.header_env.items():
         value = _variable(name, variable)
         found[header] = value
@@ -26,18 +26,19 @@ def headers(name: str, profile: RemoteProfile) -> tuple[dict[str, str], list[str
     return found, secrets
 
 
-def _key(name: str, profile: RemoteProfile) -> str | None:
+def key(name: str, profile: RemoteProfile) -> str | None:
+    """The key of a profile, None where it takes none; ConfigError as `headers`."""
     auth = profile.auth
     if auth.key_file is not None:
         try:
-            key = Path(auth.key_file).read_text(encoding="utf-8").strip()
+            own = Path(auth.key_file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError):
-            key = ""
-        if not key:
+            own = ""
+        if not own:
             raise ConfigError(
                 f"model '{name}': the key file {auth.key_file} cannot be read or is empty"
             )
-        return _single_line(name, f"the key file {auth.key_file}", key)
+        return _single_line(name, f"the key file {auth.key_file}", own)
     return None if auth.key_env is None else _variable(name, auth.key_env)
 
 

@@ -33,23 +33,25 @@ class Body:
     def __init__(self, profile: RemoteProfile, seed: int) -> None:
         """Serialise once what is the same in every request."""
         self._profile = profile
-        self._fixed = orjson.dumps(_fixed(profile, seed))[1:-1]
-        self._kept: list[tuple[Message, bytes]] = []
+        fixed = orjson.dumps(_fixed(profile, seed))[:-1]
+        self._head = fixed + (b"," if len(fixed) > 1 else b"") + b'"messages":['
+        self._said: list[Message] = []
+        self._parts: list[bytes] = []
+        """What was said, serialised, each but the first with the comma before it."""
 
     def of(self, request: Request) -> bytes:
         """The body of a request; messages that stood there before are not serialised again."""
-        kept = self._kept
         same = 0
-        for message, (before, _) in zip(request.messages, kept, strict=False):
+        for message, before in zip(request.messages, self._said, strict=False):
             if message is not before and message != before:
                 break
             same += 1
-        del kept[same:]
+        del self._said[same:], self._parts[same:]
         for message in request.messages[same:]:
-            kept.append((message, orjson.dumps({"role": message.role, "content": message.content})))
-        messages = b'"messages":[' + b",".join(part for _, part in kept) + b"]"
-        fields = (self._fixed, messages, self._format(request))
-        return b"{" + b",".join(field for field in fields if field) + b"}"
+            part = orjson.dumps({"role": message.role, "content": message.content})
+            self._parts.append(b"," + part if self._parts else part)
+            self._said.append(message)
+        return b"".join((self._head, *self._parts, b"]", self._format(request), b"}"))
 
     def _format(self, request: Request) -> bytes:
         wanted = self._profile.sampling.reply_format
@@ -57,8 +59,8 @@ class Body:
             return b""
         if wanted == "json_schema" and request.schema is not None:
             form = {"type": wanted, "json_schema": request.schema}
-            return b'"response_format":' + orjson.dumps(form)
-        return b'"response_format":{"type":"json_object"}'
+            return b',"response_format":' + orjson.dumps(form)
+        return b',"response_format":{"type":"json_object"}'
 
 
 def _fixed(profile: RemoteProfile, seed: int) -> dict[str, Any]:

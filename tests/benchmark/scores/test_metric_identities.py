@@ -146,8 +146,8 @@ def test_the_truth_has_three_atoms(record):
 def test_every_shipped_episode_has_three_true_atoms(worlds, settings):
     """Through the record that the game would make of it."""
     nothing = Played(
-        status="completed", probes=(), results=(), assessments=(), faults=(), counts=Counts(),
-        observation_digest="",
+        status="completed", drifts=True, probes=(), results=(), assessments=(), faults=(),
+        counts=Counts(), observation_digest="",
     )  # fmt: skip
     for world in worlds:
         record = record_module.episode_record(world, settings["default"], nothing)

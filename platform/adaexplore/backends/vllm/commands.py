@@ -3,7 +3,8 @@
 The server gets a folder of its own to run in: from a checkout `-m` would put the checkout first on
 the path. What this environment's Python needs is not passed on to the engine's. Engines that report
 their use to their makers are told not to, and what their processes say to each other stays on
-loopback.
+loopback. A key that the server is to ask for goes into its environment: command lines are for all to
+read.
 """
 
 import os
@@ -15,9 +16,11 @@ from adaexplore.backends.vllm import ports
 from adaexplore.backends.vllm.processes import Command
 from adaexplore.errors import ConfigError
 from adaexplore.experiments.config import ServingConfig
+from adaexplore.models import contents
 from adaexplore.models.profiles import VllmProfile
 
-NOT_PASSED_ON: Final = ("PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS", "VIRTUAL_ENV")
+KEY: Final = "VLLM_API_KEY"
+NOT_PASSED_ON: Final = ("PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS", "VIRTUAL_ENV", KEY)
 DISCREET: Final = {
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
@@ -36,15 +39,17 @@ class Place:
     folder: Path
 
 
-def command(config: ServingConfig, profile: VllmProfile, place: Place) -> Command:
-    """What starts a replica.
+def command(
+    config: ServingConfig, profile: VllmProfile, place: Place, *, key: str | None = None
+) -> Command:
+    """What starts a replica, which will ask its callers for the key if there is one.
 
     Raises:
         ConfigError: The profile has no model.
     """
     return Command(
         words=(str(_interpreter(config)), *config.command, *words(profile, place.port)),
-        environment=_environment(profile, place.gpus),
+        environment=_environment(profile, place.gpus) | ({} if key is None else {KEY: key}),
         folder=place.folder,
     )
 
@@ -59,7 +64,8 @@ def words(profile: VllmProfile, port: int) -> list[str]:
         "--port": port,
         "--model": _local(model),
         "--served-model-name": model,
-        "--revision": profile.revision,
+        # A digest of a content is ours alone; the engine knows only commits.
+        "--revision": profile.revision if contents.named(profile.revision) else None,
         "--dtype": weights.dtype,
         "--quantization": weights.quantization,
         "--max-model-len": weights.max_model_len,

@@ -9,6 +9,7 @@ Source: Prometheus text format 0.0.4; vLLM's OpenAI-compatible server and its me
 import asyncio
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -115,9 +116,10 @@ class Engine:
             return None
 
 
-def session() -> aiohttp.ClientSession:
+def session(headers: Mapping[str, str] | None = None) -> aiohttp.ClientSession:
     """A client for engines on this machine: no proxies, and no connection kept over a restart."""
     return aiohttp.ClientSession(
+        headers=headers,
         connector=aiohttp.TCPConnector(force_close=True),
         timeout=aiohttp.ClientTimeout(total=None),
     )

@@ -5,22 +5,25 @@ words it was started with, the commit that a revision resolved to, the type of t
 digest of the chat template do.
 """
 
+import asyncio
 import hashlib
 import json
 import os
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from adaexplore.backends.vllm.servers import Server
+from adaexplore.models import contents
 from adaexplore.models.profiles import VllmProfile
-
-SMALL_BYTES: Final = 1_000_000
-"""Files up to this size enter a folder's digest with their bytes, larger ones with their size."""
 
 
 async def collect(server: Server, profile: VllmProfile) -> dict[str, Any]:
-    """The fingerprint of a server that is ready: plain data."""
+    """The fingerprint of a server that is ready: plain data.
+
+    Raises:
+        ConfigError: The weights in its folder are not those that the profile's revision says.
+    """
     models = await server.engine.models() or []
     dtype = re.search(r"dtype=torch\.(\w+)", server.output())
     return {
@@ -30,7 +33,7 @@ async def collect(server: Server, profile: VllmProfile) -> dict[str, Any]:
             {key: model.get(key) for key in ("id", "root", "max_model_len")} for model in models
         ],
         "words": list(server.plan.command.words),
-        "revision": revision(profile),
+        "revision": await asyncio.to_thread(revision, profile, server.plan.name),
         "dtype": profile.weights.dtype if dtype is None else dtype[1],
         "max_model_len": models[0].get("max_model_len") if models else None,
         "chat_template_sha256": template_digest(profile),
@@ -52,24 +55,18 @@ def weights_folder(profile: VllmProfile) -> Path | None:
     return snapshot if snapshot.is_dir() else None
 
 
-def revision(profile: VllmProfile) -> str | None:
-    """What the weights are: a commit, or the digest of a folder; else what the profile says."""
+def revision(profile: VllmProfile, name: str = "NAME") -> str | None:
+    """What the weights are: a commit, or the digest of a folder; else what the profile says.
+
+    Raises:
+        ConfigError: The folder has another digest than the profile gives.
+    """
     folder = weights_folder(profile)
     if folder is None:
         return profile.revision
     if folder.parent.name == "snapshots":
         return folder.name
-    return f"folder-sha256:{_folder_digest(folder)}"
-
-
-def _folder_digest(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        size = path.stat().st_size
-        digest.update(f"{path.relative_to(folder)}\0{size}\0".encode())
-        if size <= SMALL_BYTES:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return contents.checked(f"{name}.revision", profile.revision, folder)
 
 
 def template_digest(profile: VllmProfile) -> str | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from adaexplore.backends.vllm import commands, engines, fingerprints, gpus, ports
 from adaexplore.backends.vllm.servers import Plan, Server
 from adaexplore.experiments.config import ServingConfig
+from adaexplore.models import secrets
 from adaexplore.models.hosts import Served
 from adaexplore.models.profiles import VllmProfile
 
@@ -47,7 +48,7 @@ class VllmHost:
         Raises:
             ServingError: No server became ready, or one could not be brought back; in the second
                 case the body of the context is cancelled first.
-            ConfigError: The profile has no model.
+            ConfigError: The profile has no model, or its key is not where the profile says.
         """
         async with AsyncExitStack() as stack:
             servers = await self._start(stack, name, profile)
@@ -64,7 +65,8 @@ class VllmHost:
             size *= hosting.replicas
         self._notify(f"server of {name}: waiting for {size} of {', '.join(self._leases.ids)}")
         granted = await stack.enter_async_context(self._leases.lease(size))
-        http = await stack.enter_async_context(engines.session())
+        headers, _ = secrets.headers(name, profile)
+        http = await stack.enter_async_context(engines.session(headers))
         self._folder.mkdir(parents=True, exist_ok=True)
         servers = []
         for replica in range(hosting.replicas):
@@ -81,7 +83,7 @@ class VllmHost:
     def _plan(self, name: str, profile: VllmProfile, place: commands.Place) -> Plan:
         return Plan(
             name=name,
-            command=commands.command(self._config, profile, place),
+            command=commands.command(self._config, profile, place, key=secrets.key(name, profile)),
             port=place.port,
             served=commands.served_name(profile),
             log=self._folder / f"{name}-{place.port}.log",

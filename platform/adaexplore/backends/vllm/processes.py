@@ -34,7 +34,8 @@ class Command:
     """What is run: words, environment, and the folder it runs in."""
 
     words: tuple[str, ...]
-    environment: dict[str, str]
+    environment: dict[str, str] = field(repr=False)
+    """Whole; it may hold a key."""
     folder: Path
 
 

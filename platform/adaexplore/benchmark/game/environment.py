@@ -1,4 +1,4 @@
-"""The environment: a small state machine over twelve batch windows.
+"""The environment: a small state machine over the batch windows of an episode.
 
 A window has two decisions. *Explore*: the batch is hidden, and `probe_batch` or
 `request_next_batch` reveals it. *Act*: `submit_action_batch` answers it. `calculator` is possible in
@@ -8,7 +8,7 @@ Source: paper, interaction protocol and appendix on tool feedback.
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from adaexplore.benchmark.game import calculator
 from adaexplore.benchmark.game.protocol import TOOLS, Protocol
@@ -21,6 +21,8 @@ from adaexplore.benchmark.world.rules import Rule
 from adaexplore.benchmark.world.utility import ACTIONS, Utilities
 
 Decision = Literal["explore", "act", "done"]
+_WHOLE: Final = Decimal(1)
+_CENT: Final = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +60,21 @@ class Environment:
         self._world = world
         self._setting = setting
         self._protocol = protocol
-        self._batches: Batches = (
-            world.episode.cases if setting.cases == "controlled" else world.episode.iid_cases
-        )
-        self._fields = {field.field_id: field for field in world.fields}
+        cases = world.episode.cases if setting.cases == "controlled" else world.episode.iid_cases
+        self._batches: Batches = cases[: protocol.batches]
+        self._fields = {field.field_id: _Legal(field) for field in world.fields}
+        self._probed: dict[str, Row] = {}
+        self._earned = 0.0
         self._after_calculator = False
         self.batch_number = 1
         self.decision: Decision = "explore"
         self.probes: list[Probe] = []
         self.results: list[CaseResult] = []
+
+    @property
+    def drifts(self) -> bool:
+        """Whether the rule changes between two windows that are played."""
+        return self._setting.drifts and len(self._batches) > self._world.episode.change_batch
 
     # -- what the agent may know ---------------------------------------------------------------
 
@@ -84,7 +92,7 @@ class Environment:
     @property
     def cumulative_utility(self) -> float:
         """Utility earned so far, as shown: two decimals."""
-        return shown(sum(result.utility for result in self.results))
+        return shown(self._earned)
 
     @property
     def batch_id(self) -> str:
@@ -194,6 +202,7 @@ class Environment:
             for i, ((base, row), values) in enumerate(zip(read, utilities, strict=True))
         ]
         self.probes.extend(answered)
+        self._probed |= {probe.context_id: probe.row for probe in answered}
         self.decision = "act"
         return {"results": [_probe_feedback(probe) for probe in answered]}
 
@@ -203,7 +212,7 @@ class Environment:
             base, given, start = None, probe["values"], None
         elif isinstance(probe, dict) and set(probe) == {"base_context_id", "changes"}:
             base, given = probe["base_context_id"], probe["changes"]
-            start = next((p.row for p in self.probes if p.context_id == base), None)
+            start = self._probed.get(base) if isinstance(base, str) else None
             if start is None:
                 faults.append(f"{where}: {quoted(base)} is not the id of an earlier probe result")
                 return None, ()
@@ -222,15 +231,16 @@ class Environment:
     ) -> Row:
         own = [f"{where}: unknown field {quoted(key)}" for key in given if key not in self._fields]
         values = {} if start is None else dict(zip(self._fields, start, strict=True))
-        for field_id, field in self._fields.items():
-            if field_id in given:
-                value = _hundredths(field, given[field_id])
-                if isinstance(value, str):
-                    own.append(f"{where}.{field_id}: {value}")
-                else:
-                    values[field_id] = value
-            elif start is None:
+        wanted = self._fields if start is None else [name for name in self._fields if name in given]
+        for field_id in wanted:
+            if field_id not in given:
                 own.append(f"{where}: '{field_id}' is missing; a full probe names every field")
+                continue
+            value = self._fields[field_id].hundredths(given[field_id])
+            if isinstance(value, str):
+                own.append(f"{where}.{field_id}: {value}")
+            else:
+                values[field_id] = value
         if not own:
             own += [
                 f"{where}: breaks the constraint {constraints.to_text(c.expression)}"
@@ -288,14 +298,14 @@ class Environment:
     def _finish(self, chosen: dict[str, int]) -> None:
         for i, values in enumerate(self._world.utilities(self._rule, self._rows)):
             context_id = case_id(self.batch_number, i)
-            self.results.append(
-                CaseResult(
-                    context_id=context_id,
-                    batch_number=self.batch_number,
-                    action=chosen.get(context_id),
-                    utilities=values,
-                )
+            result = CaseResult(
+                context_id=context_id,
+                batch_number=self.batch_number,
+                action=chosen.get(context_id),
+                utilities=values,
             )
+            self.results.append(result)
+            self._earned += result.utility
         last = self.batch_number == len(self._batches)
         self.decision = "done" if last else "explore"
         self.batch_number += 0 if last else 1
@@ -336,20 +346,27 @@ def _require_keys(arguments: dict[str, Any], expected: set[str]) -> None:
         raise RejectedError([f"expected exactly these arguments: {wanted}; got: {got}"])
 
 
-def _hundredths(field: Field, value: object) -> int | str:
-    """The grid value of a number in a probe, or what is wrong with it."""
-    kinds = "a whole number" if field.type == "integer" else "a number"
-    if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        return f"expected {kinds}, got {quoted(value)}"
-    low, high = field.bounds
-    if not Decimal(str(low)) <= value <= Decimal(str(high)):
-        return f"{quoted_number(value)} is outside the range {low} to {high}"
-    step = Decimal(1) if field.type == "integer" else Decimal("0.01")
-    nearest = Decimal(value).quantize(step)  # a product would round what it is to tell
-    if nearest != value:
-        places = "no decimals" if field.type == "integer" else "at most two decimal places"
-        return f"expected {kinds} with {places}, got {quoted_number(value)}"
-    return int(nearest * 100)
+class _Legal:
+    """What a probe may give for one field; its limits are made exact once."""
+
+    def __init__(self, field: Field) -> None:
+        self._whole = field.type == "integer"
+        self._low, self._high = field.bounds
+        self._least, self._most = Decimal(str(self._low)), Decimal(str(self._high))
+
+    def hundredths(self, value: object) -> int | str:
+        """The grid value of a number in a probe, or what is wrong with it."""
+        kinds = "a whole number" if self._whole else "a number"
+        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+            return f"expected {kinds}, got {quoted(value)}"
+        if not self._least <= value <= self._most:
+            return f"{quoted_number(value)} is outside the range {self._low} to {self._high}"
+        # A product would round what it is to tell.
+        nearest = Decimal(value).quantize(_WHOLE if self._whole else _CENT)
+        if nearest != value:
+            places = "no decimals" if self._whole else "at most two decimal places"
+            return f"expected {kinds} with {places}, got {quoted_number(value)}"
+        return int(nearest * 100)
 
 
 def quoted_number(value: int | Decimal) -> str:

@@ -59,7 +59,8 @@ def play(world: World, setting: Setting, protocol: Protocol) -> Playing:
         while game.environment.decision != "done":
             before = game.environment.batch_number
             yield from game.turn()
-            if game.completed(before) and setting.drifts and before == world.episode.change_batch:
+            changes = game.environment.drifts and before == world.episode.change_batch
+            if changes and game.completed(before):
                 yield from game.assess("pre")
         yield from game.assess("post")
     except UnscoredError as unscored:
@@ -134,7 +135,7 @@ class _Game:
     ) -> Generator[Request, Reply, Reply | None]:
         """A reply that was not cut off, or None when regeneration did not help."""
         for _ in range(1 + self.protocol.regenerations):
-            reply = yield Request(messages, schema)
+            reply = yield Request(messages, schema, self.environment.batch_number)
             self.counts.add(reply)
             if reply.finish_reason in ("overflow", "content_filter"):
                 raise UnscoredError(reply.finish_reason)
@@ -250,6 +251,7 @@ class _Game:
         """Everything that was observed and done, with the truth beside it."""
         played = Played(
             status=status,
+            drifts=self.environment.drifts,
             probes=self.environment.probes,
             results=self.environment.results,
             assessments=self.assessments,

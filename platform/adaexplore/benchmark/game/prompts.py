@@ -8,7 +8,7 @@ Whether the rule drifts is not among these. `DIGEST` stands for all of them in a
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from adaexplore.benchmark.game import calculator
@@ -303,5 +303,4 @@ def clipped(text: str) -> str:
     return whole if len(whole) <= ECHO_CHARS else f"{whole[:ECHO_CHARS]}..."
 
 
-def _json(document: dict[str, Any]) -> str:
-    return json.dumps(document, ensure_ascii=False)
+_json: Final[Callable[[dict[str, Any]], str]] = json.JSONEncoder(ensure_ascii=False).encode

@@ -8,6 +8,8 @@ values are decisions of ours.
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from adaexplore.benchmark.world.episodes import BATCHES
+
 PROTOCOL_VERSION = 1
 """Raised whenever the same replies would be answered by other messages or scored otherwise."""
 
@@ -20,6 +22,10 @@ class Protocol:
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}  # configuration files know no other keys
 
+    batches: int | None = None
+    """Only the first so many windows of each episode are played; None plays all that it has. An
+    episode that ends before its change takes effect is one phase, like one whose rule never changes:
+    it is assessed at the end only, and its record says that it does not drift."""
     max_probes: int = 16
     """Most probes in one call; one call a window."""
     max_expressions: int = 32
@@ -38,6 +44,8 @@ class Protocol:
         for name in ("max_probes", "max_expressions", "max_reply_chars"):
             if getattr(self, name) < 1:
                 raise ValueError(f"expected {name} of at least 1, got {getattr(self, name)}")
+        if self.batches is not None and not 1 <= self.batches <= BATCHES:
+            raise ValueError(f"expected batches of 1 to {BATCHES}, or null, got {self.batches}")
         if self.regenerations < 0:
             raise ValueError(f"expected regenerations of at least 0, got {self.regenerations}")
 
@@ -57,6 +65,8 @@ class Request:
     schema: dict[str, Any] | None = None
     """Form of the reply as `{"name", "strict", "schema"}`, for endpoints that can be held to one
     (the `json_schema` of a response format). The prompt says it too, and judges the reply."""
+    batch_number: int = 0
+    """Window in which it is asked."""
 
 
 FinishReason = Literal["stop", "length", "overflow", "content_filter"]

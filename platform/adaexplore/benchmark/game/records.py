@@ -84,7 +84,10 @@ class EpisodeRecord:
     family: str
     setting: str
     drifts: bool
+    """Whether the rule changed between two windows that were to be played: not in a stationary
+    setting, nor where the protocol's `batches` end the episode first."""
     change_batch: int
+    """The episode's, after which the rule changes where it drifts."""
     visible_fields: tuple[str, ...]
     status: Status
     hidden_digest: str
@@ -133,6 +136,7 @@ class Played:
     """What happened in an episode, as the game collects it."""
 
     status: Status
+    drifts: bool
     probes: Sequence[Probe]
     results: Sequence[CaseResult]
     assessments: Sequence[Assessment]
@@ -144,16 +148,16 @@ class Played:
 def episode_record(world: World, setting: Setting, played: Played) -> EpisodeRecord:
     """The record of what was played, with the truth beside it."""
     episode = world.episode
-    final = episode.post if setting.drifts else episode.pre
+    final = episode.post if played.drifts else episode.pre
     truth: dict[Phase, dict[str, int]] = {"post": final.directions}
-    if setting.drifts:
+    if played.drifts:
         truth = {"pre": episode.pre.directions, **truth}
     return EpisodeRecord(
         episode_id=episode.episode_id,
         domain_id=episode.domain_id,
         family=episode.pre.family,
         setting=setting.name,
-        drifts=setting.drifts,
+        drifts=played.drifts,
         change_batch=episode.change_batch,
         visible_fields=episode.visible_fields,
         status=played.status,

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import accumulate
 from typing import Any, Final, Literal
 
 from adaexplore.benchmark.game.protocol import TOOLS
@@ -19,8 +20,10 @@ MAX_REASONS: Final = 12
 MAX_DIGITS: Final = 400
 """Of an integer; a limit of our own, because the interpreter's can be switched off."""
 _FENCE: Final = re.compile(r"\s*```(?:json|JSON)?[ \t]*\n(.*?)\n?```\s*", re.DOTALL)
-# An unclosed string runs to the end, so that no input is scanned twice.
-_STRUCTURE: Final = re.compile(r'"(?:[^"\\]|\\(?:.|\Z))*(?:"|\Z)|[\[{]|[\]}]', re.DOTALL)
+# A bracket, or a whole string, whose brackets are none. An unclosed string runs to the end, so that no
+# input is scanned twice.
+_STRUCTURE: Final = re.compile(r'"[^"\\]*(?:\\(?:.|\Z)[^"\\]*)*(?:"|\Z)|([\[{\]}])', re.DOTALL)
+_DEEPER: Final = {"": 0, "[": 1, "{": 1, "]": -1, "}": -1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,15 +115,8 @@ def _names(document: dict[str, Any]) -> str:
 
 
 def _depth(text: str) -> int:
-    depth = deepest = 0
-    for token in _STRUCTURE.finditer(text):
-        first = token[0][0]
-        if first in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif first in "]}":
-            depth -= 1
-    return deepest
+    steps = map(_DEEPER.__getitem__, _STRUCTURE.findall(text))
+    return max(accumulate(steps), default=0)
 
 
 def _integer(text: str) -> int:

@@ -86,15 +86,17 @@ def calibrated_accuracy_value(sums: Floats) -> Floats:
     return ratio(sums[..., 1] - sums[..., 2], sums[..., 4] - sums[..., 2])
 
 
-EXACT_ACCURACY: Final = Metric(
-    name="ea", contribution=lambda r: accuracy_sums(r.cases), value=exact_accuracy_value
-)
+def _case_sums(record: EpisodeRecord) -> Floats:
+    return accuracy_sums(record.cases)
+
+
+EXACT_ACCURACY: Final = Metric(name="ea", contribution=_case_sums, value=exact_accuracy_value)
 CALIBRATED_ACCURACY: Final = Metric(
-    name="ca", contribution=lambda r: accuracy_sums(r.cases), value=calibrated_accuracy_value
+    name="ca", contribution=_case_sums, value=calibrated_accuracy_value
 )
 UNANSWERED: Final = Metric(
     name="unanswered",
-    contribution=lambda r: accuracy_sums(r.cases),
+    contribution=_case_sums,
     value=lambda sums: ratio(sums[..., 3], sums[..., 4]),
 )
 

@@ -102,7 +102,9 @@ class World:
 
     def scores(self, rule: Rule, rows: Sequence[Row] | Hundredths) -> Floats:
         """Intervention scores of rows (hundredths, shape (n, 8)) under a rule; shape (n,)."""
-        columns = population.normalised(self.fields, np.asarray(rows, dtype=np.int64))
+        places = [self.episode.visible_fields.index(name) for name in rule.field_ids]
+        used = tuple(self.fields[place] for place in places)
+        columns = population.normalised(used, np.asarray(rows, dtype=np.int64)[:, places])
         return calibration.score(self.episode.calibration, rules.evidence(rule, columns))
 
     def utilities(self, rule: Rule, rows: Sequence[Row]) -> list[utility.Utilities]:

@@ -30,7 +30,7 @@ def utilities(score: float) -> Utilities:
     top = max(logits)
     weights = [math.exp(logit - top) for logit in logits]
     total = math.fsum(weights)
-    u0, u1, u2, u3 = (round((4.0 * weight / total - 1.0) / 3.0, 12) for weight in weights)
+    u0, u1, u2, u3 = [round((4.0 * weight / total - 1.0) / 3.0, 12) for weight in weights]
     return u0, u1, u2, u3
 
 

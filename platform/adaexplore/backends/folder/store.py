@@ -1,31 +1,28 @@
 """The folder store: plain files under one folder.
 
 Objects are written to a temporary file, synced and renamed into place, so a reader never sees half
-of one and a crash leaves the old or the new. Journals are appended to and synced line by line.
+of one and a crash leaves the old or the new. Journals grow through the writer's log (`log.py`), on
+which the writer holds a lock for as long as its process lives: the system frees it when the process
+dies, however it dies.
 """
 
-import errno
 import fcntl
 import os
+import threading
+import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from adaexplore.backends.folder.faults import store_error
+from adaexplore.backends.folder.log import Append, CommitLog, recover, sync_folder, write_all
 from adaexplore.errors import StoreError
 
 T = TypeVar("T")
-_MENDS = {
-    errno.ENOSPC: "free some space and launch again: nothing that was acknowledged is lost",
-    errno.EDQUOT: "free some of the quota and launch again: nothing that was acknowledged is lost",
-    errno.EFBIG: "raise the file size limit and launch again: nothing that was acknowledged is lost",
-    errno.ENOENT: "choose another folder with {option}",
-    errno.EROFS: "choose another folder with {option}",
-    errno.EACCES: "choose another folder with {option}, or give yourself write access",
-    errno.EPERM: "choose another folder with {option}, or give yourself write access",
-    errno.ENOTDIR: "choose another folder with {option}: a part of the path is a file",
-    errno.EEXIST: "choose another folder with {option}: a part of the path is a file",
-}
+WRITERS: Final = "writers"
+"""Where writers keep their logs."""
 
 
 class FolderStore:
@@ -38,7 +35,12 @@ class FolderStore:
             StoreError: The folder cannot be made or written.
         """
         self.root = root
+        self.writer = uuid.uuid4().hex[:12]
+        self._log: CommitLog | None = None
+        self._opening = threading.Lock()
         self._guard(root, lambda: root.mkdir(parents=True, exist_ok=True))
+        for log in sorted((root / WRITERS).glob("*")):
+            self._gone(log)
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object whole, synced before it takes its name."""
@@ -69,6 +71,7 @@ class FolderStore:
     def create(self, key: str, data: bytes) -> "FileAppender | None":
         """Start a growing file; None if it exists."""
         path = self._path(key)
+        log = self._own_log()
 
         def start() -> "FileAppender | None":
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,16 +79,37 @@ class FolderStore:
                 handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o644)
             except FileExistsError:
                 return None
-            appender = FileAppender(path, handle)
-            appender.append(data)
-            _sync_folder(path.parent)
-            return appender
+            write_all(handle, data)
+            os.fsync(handle)
+            sync_folder(path.parent)
+            return FileAppender(path, handle, key, log)
 
         return self._guard(path, start)
 
     def locate(self, key: str) -> str:
         """The file's path."""
         return str(self._path(key))
+
+    def alive(self, writer: str) -> bool:
+        """Whether a writer still holds the lock on its log; what a dead one leaves is recovered."""
+        return not self._gone(self._path(f"{WRITERS}/{writer}"))
+
+    def close(self) -> None:
+        """Stop being a writer."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def _gone(self, log: Path) -> bool:
+        return self._guard(log, lambda: recover(self.root, log))
+
+    def _own_log(self) -> CommitLog:
+        """The log of this writer, there before anything is created in its name."""
+        with self._opening:
+            if self._log is None:
+                path = self._path(f"{WRITERS}/{self.writer}")
+                self._log = self._guard(path, lambda: CommitLog(path))
+            return self._log
 
     @contextmanager
     def locked(self, key: str) -> Iterator[None]:
@@ -122,44 +146,45 @@ class FolderStore:
 
 
 class FileAppender:
-    """A file that grows, synced with every append."""
+    """A file that grows through its writer's log."""
 
-    def __init__(self, path: Path, handle: int) -> None:
-        """Take over an open file."""
-        self._path = path
-        self._handle = handle
+    def __init__(self, path: Path, handle: int, key: str, log: CommitLog) -> None:
+        """Take over an open file that holds its first bytes, durable."""
+        self._path, self._handle, self._key, self._log = path, handle, key, log
+        self._size = os.fstat(handle).st_size
+        self._fault: OSError | None = None
+        log.opened(handle)
 
-    def append(self, data: bytes) -> None:
-        """Append and sync; a short write is an error, and its torn line is found on reading."""
+    def append(self, data: bytes) -> "Future[None]":
+        """Add bytes; a short write is an error, and its torn line is found on reading."""
+        done: Future[None] = Future()
+        done.set_running_or_notify_cancel()  # what is written is written, whoever still waits
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(self._handle, view) :]
-            os.fdatasync(self._handle)
+            if self._fault is not None:  # behind half a line a whole one would be damage
+                raise self._fault
+            write_all(self._handle, data)
         except OSError as error:
-            raise store_error(self._path, error) from error
+            self._fault = error
+            done.set_exception(store_error(self._path, error))
+            return done
+        self._log.append(Append(self._key, self._size, data, done))
+        self._size += len(data)
+        return done
+
+    def cut(self) -> None:
+        """Nothing to do: a file has no parts."""
 
     def close(self) -> None:
-        """Close the file."""
+        """Sync and close the file, so that the log need not keep it."""
         with suppress(OSError):
+            os.fdatasync(self._handle)
+            self._log.closed(self._handle)
             os.close(self._handle)
-
-
-def store_error(path: Path, error: OSError, *, option: str = "runs_dir=...") -> StoreError:
-    """What a user is told of a file system fault: where, what, and how to mend it.
-
-    Args:
-        path: What could not be read or written.
-        error: The fault.
-        option: What the user gives to choose another folder.
-    """
-    mend = _MENDS.get(error.errno or 0, "mend the file system and launch again")
-    return StoreError(f"{path}: {error.strerror or error}; {mend.format(option=option)}")
 
 
 def _replace(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f".{path.name}.{os.getpid()}"
+    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex[:12]}"
     try:
         with temporary.open("wb") as file:
             file.write(data)
@@ -169,12 +194,4 @@ def _replace(path: Path, data: bytes) -> None:
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_folder(path.parent)

@@ -1,0 +1,1 @@
+"""Analyses: one module a group of questions, each from the evidence to tables, figures and a sentence."""

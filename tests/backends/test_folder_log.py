@@ -1,0 +1,167 @@
+"""What the folder store acknowledged is there after any crash, of the process or of the machine."""
+
+import multiprocessing
+import os
+import random
+import shutil
+
+import pytest
+
+from adaexplore.backends.folder import FolderStore, log
+from adaexplore.errors import StoreError
+
+
+def lines(name, count):
+    return [b"%s %d %s\n" % (name.encode(), n, b"x" * (n % 7)) for n in range(count)]
+
+
+def grow(store, names, count):
+    """Several journals that grow in turns; the appenders are left open, as a crash leaves them."""
+    appenders = {name: store.create(f"j/{name}", b"head\n") for name in names}
+    futures = []
+    for n in range(count):
+        for name, appender in appenders.items():
+            futures.append(appender.append(lines(name, count)[n]))
+    for future in futures:
+        future.result()
+    return appenders
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_after_the_machine_died_every_acknowledged_line_is_there(seed, tmp_path):
+    """Unsynced files lose their ends, or keep their length and lose what was in it."""
+    rng = random.Random(seed)
+    live = tmp_path / "live"
+    grow(FolderStore(live), "abc", 12)
+    dead = tmp_path / "dead"
+    shutil.copytree(live, dead)
+    for name in "abc":
+        path = dead / "j" / name
+        data = path.read_bytes()
+        kept = rng.randint(len(b"head\n"), len(data))
+        path.write_bytes(data[:kept] + (b"\0" * (len(data) - kept) if rng.random() < 0.5 else b""))
+    store = FolderStore(dead)
+
+    for name in "abc":
+        assert b"head\n" + b"".join(lines(name, 12)) == store.get(f"j/{name}")
+    assert [] == list((dead / "writers").iterdir())
+
+
+def test_a_log_that_was_torn_gives_what_was_acknowledged_and_no_more(tmp_path):
+    live, dead = tmp_path / "live", tmp_path / "dead"
+    store = FolderStore(live)
+    grow(store, "a", 3)
+    written = (live / "writers" / store.writer).read_bytes()
+    for cut in range(len(written)):
+        shutil.copytree(live, dead)
+        (dead / "writers" / store.writer).write_bytes(written[:cut])
+        (dead / "j" / "a").write_bytes(b"head\n")
+        data = FolderStore(dead).get("j/a")
+        shutil.rmtree(dead)
+
+        whole = b"head\n" + b"".join(lines("a", 3))
+        assert whole.startswith(data)
+        assert data.endswith(b"\n")
+
+
+def test_a_journal_that_was_moved_away_stays_away(tmp_path):
+    live, dead = tmp_path / "live", tmp_path / "dead"
+    grow(FolderStore(live), "ab", 2)
+    shutil.copytree(live, dead)
+    (dead / "j" / "a").unlink()
+
+    assert ["j/b"] == list(FolderStore(dead).keys("j/"))
+
+
+def test_a_long_log_is_emptied_and_nothing_is_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr(log, "CHECKPOINT_BYTES", 200)
+    live, dead = tmp_path / "live", tmp_path / "dead"
+    store = FolderStore(live)
+    grow(store, "ab", 40)
+    shutil.copytree(live, dead)
+
+    assert 400 > (live / "writers" / store.writer).stat().st_size
+    for name in "ab":
+        assert b"head\n" + b"".join(lines(name, 40)) == FolderStore(dead).get(f"j/{name}")
+
+
+def test_a_writer_lives_until_it_closes_and_leaves_no_log(tmp_path):
+    store, other = FolderStore(tmp_path), FolderStore(tmp_path)
+    for appender in grow(store, "a", 2).values():
+        appender.close()
+
+    assert other.alive(store.writer)
+    assert not other.alive(other.writer)
+    store.close()
+    assert not other.alive(store.writer)
+    assert [] == list((tmp_path / "writers").iterdir())
+
+
+def test_a_close_right_behind_an_append_loses_nothing_and_touches_no_other_file(tmp_path):
+    """As when an episode is cancelled; the number of a closed file soon means another file."""
+    store = FolderStore(tmp_path)
+    for number in range(200):
+        appender = store.create(f"j/{number}", b"head\n")
+        appender.append(b"x" * 10_000 + b"\n")
+        appender.close()
+        store.put(f"p/{number}", b"{}")
+
+    assert {b"{}"} == {store.get(key) for key in store.keys("p/")}
+    assert {b"head\n" + b"x" * 10_000 + b"\n"} == {store.get(key) for key in store.keys("j/")}
+
+
+def test_a_killed_writer_is_seen_dead_and_its_journals_are_whole(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    child = context.Process(target=write_and_wait, args=(tmp_path, theirs))
+    child.start()
+    writer = ours.recv()
+    store = FolderStore(tmp_path)
+    living = store.alive(writer)
+    child.kill()
+    child.join()
+
+    assert living
+    assert not store.alive(writer)
+    assert b"head\n" + b"".join(lines("a", 5)) == store.get("j/a")
+
+
+def write_and_wait(root, pipe):
+    store = FolderStore(root)
+    grow(store, "a", 5)
+    pipe.send(store.writer)
+    pipe.recv()
+
+
+def test_after_a_fault_nothing_more_is_written(tmp_path):
+    """A line behind a half one would be damage in the middle: here a full disk, then space again."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    child = context.Process(target=fill_up, args=(tmp_path, theirs))
+    child.start()
+    messages = ours.recv()
+    child.join()
+
+    assert [True, True] == ["file size limit" in message for message in messages]
+    assert b"head\none\n" == FolderStore(tmp_path).get("j")[:9]
+    assert b"three" not in FolderStore(tmp_path).get("j")
+
+
+def fill_up(root, pipe):
+    import resource
+    import signal
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    store = FolderStore(root)
+    appender = store.create("j", b"head\n")
+    appender.append(b"one\n").result()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    messages = []
+    for data, limit in ((b"two" * 5000 + b"\n", 1000), (b"three\n", soft)):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+        try:
+            appender.append(data).result()
+        except StoreError as error:
+            messages.append(str(error))
+    pipe.send(messages)
+    os._exit(0)
