@@ -126,9 +126,9 @@ def launch(stack, folder):
         )  # fmt: skip
 
 
-def tables(stack):
+def tables(stack, sweep="stormy"):
     store = opened(stack)
-    prefix = "sweeps/stormy/tables/"
+    prefix = f"sweeps/{sweep}/tables/"
     return {key.removeprefix(prefix): store.get(key) for key in store.keys(prefix)}
 
 
@@ -155,6 +155,27 @@ def test_no_turn_that_was_journaled_was_asked_twice(stack, local, played):
 
     assert expected == found
     assert all(len(attempts.finished(store, cell)) == 12 for cell, _ in expected)
+
+
+def test_two_launchers_at_once_share_the_work(stack, tmp_path):
+    """On a store without locks that a process frees by dying."""
+    small = [*GRID, "name=twins", "dataset.limit=2", "seeds=[7]", "models=[random,constant]"]
+    pair = [
+        subprocess.Popen(
+            [*words(stack, "adaexplore.launch"), *small], cwd=tmp_path, env=environment(stack),
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    ends = [child.communicate()[1] for child in pair]
+    alone = subprocess.run(
+        [sys.executable, "-m", "adaexplore.launch", *small, "tracking=none"], cwd=tmp_path, check=True,
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    here = tmp_path / "runs" / "sweeps" / "twins" / "tables"
+
+    assert (0, ["", ""], [0, 0]) == (alone.returncode, ends, [child.returncode for child in pair])
+    assert {path.name: path.read_bytes() for path in here.iterdir()} == tables(stack, "twins")
 
 
 def content(stack):

@@ -79,9 +79,7 @@ class Player:
         crew = Crew(self._orders, backlog, lambda *ended: self._book(backlog, *ended))
         try:
             working = asyncio.create_task(crew.work())
-            played = asyncio.create_task(
-                together(self._play_lane(lane, backlog) for lane in lanes)
-            )
+            played = asyncio.create_task(together(self._play_lane(lane, backlog) for lane in lanes))
             try:
                 await asyncio.wait({working, played}, return_when=asyncio.FIRST_COMPLETED)
                 (working if working.done() else played).result()
