@@ -1,0 +1,65 @@
+"""One test bed for all tests of a session, and a namespace for each test."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+from k8s.testbed import images
+from k8s.testbed.api import path
+from k8s.testbed.beds import CHECKOUT, Bed
+from k8s.testbed.kubelet import Node
+
+from rooms import Room, eventually
+
+GONE_S = 60.0
+HERE = Path(__file__).parent
+NUMBERS = itertools.count()
+ONLY_ASKED = {"key": "only-asked", "value": "true", "effect": "NoSchedule"}
+
+
+def pytest_collection_modifyitems(items):
+    """The long tests begin both halves: each of two workers takes a half, from its beginning."""
+    ours = [item for item in items if item.path.parent == HERE]
+    long = [item for item in ours if "rayjobs" in item.path.name]
+    rest = [item for item in ours if item not in long]
+    first = long[0::2] + rest[: len(ours) // 2 - len(long[0::2])]
+    order = iter(first + long[1::2] + rest[len(first) - len(long[0::2]) :])
+    items[:] = [next(order) if item in ours else item for item in items]
+
+
+@pytest.fixture(scope="session")
+def bed(tmp_path_factory):
+    """A GPU node, an ordinary one, and two that only pods that say so are put on."""
+    python = images.this_python(CHECKOUT)
+    slow = images.Image(
+        folders=python.folders, needs=python.needs, environment=python.environment, pull_s=2.0
+    )
+    server = images.Image(
+        folders=python.folders,
+        needs=python.needs,
+        environment=python.environment,
+        entrypoint=("python", "-m", "http.server"),
+    )
+    doomed = {"taints": (ONLY_ASKED,), "labels": {"doomed": "true"}}
+    nodes = [
+        Node(name="gpu-0", gpus=2),
+        Node(name="cpu-0"),
+        Node(name="doomed-0", **doomed),
+        Node(name="doomed-1", **doomed),
+    ]
+    table = {"python": python, "slow": slow, "server": server}
+    folder = tmp_path_factory.mktemp("bed")
+    with Bed(folder, nodes=nodes, table=table, users=["alice"]) as made:
+        made.start_operator()
+        yield made
+
+
+@pytest.fixture
+def room(bed):
+    """A namespace of the test's own; every pod in it ends with the test, or the test fails."""
+    name = bed.namespace(f"test-{next(NUMBERS)}")
+    yield Room(bed, name)
+    bed.admin.delete(path("Namespace", name=name))
+    for pod in bed.admin.items(path("Pod", name)):
+        bed.admin.delete(path("Pod", name, pod["metadata"]["name"]), gracePeriodSeconds=1)
+    eventually(lambda: not bed.admin.items(path("Pod", name)), GONE_S)
