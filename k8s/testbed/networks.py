@@ -61,7 +61,8 @@ def build() -> Bridge:
         if _abandoned(bridge):
             bridge.remove()
     for bridge in bridges:
-        if _ip("link", "add", bridge.name, "type", "bridge", check=False):
+        hardware = ("address", _hardware(bridge.address))  # else it changes with the pods' cables
+        if _ip("link", "add", bridge.name, *hardware, "type", "bridge", check=False):
             continue
         _ip("link", "set", bridge.name, "alias", _maker())
         _ip("address", "add", f"{bridge.address}/24", "dev", bridge.name)
@@ -76,7 +77,7 @@ def attach(bridge: Bridge, sandbox: int, address: str, cable: str) -> None:
     Raises:
         BedError: The system refuses; says what it said.
     """
-    hardware = "02:ae:" + ":".join(f"{int(part):02x}" for part in address.split("."))
+    hardware = _hardware(address)
     _ip("link", "delete", cable, check=False)
     peer = ("peer", "name", "eth0", "address", hardware, "netns", str(sandbox))
     _ip("link", "add", cable, "type", "veth", *peer)
@@ -90,6 +91,11 @@ def attach(bridge: Bridge, sandbox: int, address: str, cable: str) -> None:
 def detach(cable: str) -> None:
     """Take a pod's cable away; it also goes with its namespace."""
     _ip("link", "delete", cable, check=False)
+
+
+def _hardware(address: str) -> str:
+    """The hardware address that follows from an address."""
+    return "02:ae:" + ":".join(f"{int(part):02x}" for part in address.split("."))
 
 
 def _abandoned(bridge: Bridge) -> bool:
