@@ -68,7 +68,10 @@ def ray_head(folder, *, cpus):
         )  # fmt: skip
     try:
         current = Path(folder, "ray_current_cluster")
-        until(lambda: current.exists() or process.poll() is not None)
+        # There is a moment at which the file is there and still empty.
+        until(
+            lambda: process.poll() is not None or (current.exists() and current.read_text().strip())
+        )
         yield Head(
             address=current.read_text().strip(),
             guard=process.pid,

@@ -159,7 +159,8 @@ def test_no_turn_that_was_journaled_was_asked_twice(stack, local, played):
 
 def test_two_launchers_at_once_share_the_work(stack, tmp_path):
     """On a store without locks that a process frees by dying."""
-    small = [*GRID, "name=twins", "dataset.limit=2", "seeds=[7]", "models=[random,constant]"]
+    small = [*GRID, "name=twins", "dataset.limit=2", "seeds=[7]", "models=[random,constant]",
+             "tracking.experiment=twins"]  # fmt: skip
     pair = [
         subprocess.Popen(
             [*words(stack, "adaexplore.launch"), *small], cwd=tmp_path, env=environment(stack),
