@@ -60,7 +60,8 @@ def asked(folder):
 
 
 def tables(folder):
-    return {path.name: path.read_bytes() for path in Path(folder).glob("runs/sweeps/*/tables/*")}
+    paths = Path(folder).glob("runs/sweeps/*/tables/[!.]*")  # what a kill half wrote is hidden
+    return {path.name: path.read_bytes() for path in paths}
 
 
 def chain(seed, whole, operations, replies):
