@@ -17,7 +17,7 @@ from adaexplore.backends.folder import FolderStore
 from adaexplore.experiments import launches
 
 GRID = ["+grid=main", "models=[random,constant,oracle]", "settings=[default,stationary]", "dataset.limit=3",
-        "tracking=none", "backend.processes=0"]  # fmt: skip
+        "tracking=none", "report=false", "backend.processes=0"]  # fmt: skip
 TABLES = ("main", "ablation", "curve", "metrics", "protocol")
 
 
@@ -68,7 +68,7 @@ def whole(tmp_path_factory):
 
 
 def test_the_last_paths_printed_are_the_tables_and_the_report(whole, capsys):
-    run(f"runs_dir={whole}")
+    run(f"runs_dir={whole}", "report=true")
     out = capsys.readouterr().out
     tables, report = (Path(line.split()[-1]) for line in out.strip().splitlines()[-2:])
 

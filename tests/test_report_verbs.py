@@ -42,8 +42,9 @@ def table(path):
 
 
 def again(runs, name, *words):
-    """Another sweep into the same store."""
+    """Another sweep into the same store, without the report of its launch."""
     asked = [word for word in WORDS if not word.startswith(("name=", "models=", "settings="))]
+    asked.append("report=false")
     launch.guarded(lambda: launch.launch([*asked, f"name={name}", f"runs_dir={runs}", *words]))
 
 

@@ -13,7 +13,7 @@ from fault_server import FaultServer, always, storm
 
 AGENTS = {"careful": "one_factor", "quick": "random"}
 """Models of the sweeps by profile name, with the agent that the server answers for them with."""
-QUIET = ["tracking=none", "dataset.limit=4"]
+QUIET = ["tracking=none", "report=false", "dataset.limit=4"]
 LARGE = ["+grid=main", "models=[careful,quick]", "settings=[default,evidence_given]", *QUIET]
 SMALL = ["+grid=main", "models=[quick]", *QUIET]
 STORM = {

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from adaexplore import configure, display
+from adaexplore import configure, display, loops
 from adaexplore.authoring import builds, calls, finished, orders, pipeline, replayed, stages
 from adaexplore.authoring.calls import Asker, Attempt, Connect
 from adaexplore.authoring.drafts import Draft
@@ -68,7 +68,7 @@ def main(words: Sequence[str]) -> int:
     order = orders.read(words, RUNS)
     shelf = FolderStore(RUNS / order.idea.domain_id)
     with shelf.locked("lock"):
-        return asyncio.run(_run(order, shelf, display.console()))
+        return loops.run(_run(order, shelf, display.console()))
 
 
 # -- running -----------------------------------------------------------------------------------

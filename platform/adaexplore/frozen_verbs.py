@@ -25,6 +25,8 @@ from adaexplore.experiments.frozen import Frozen
 DONE: Final = 0
 GROUPS: Final = ("backend", "store", "tracking", "serving", "budget")
 """What may be chosen anew for a rerun: none of it decides a result."""
+FREE: Final = ("runs_dir", "name", "report")
+"""So may these, which are no groups."""
 
 FREEZE_HELP: Final = """\
 usage: adaexplore freeze +grid=NAME [KEY=VALUE ...] [--out FILE]
@@ -127,14 +129,14 @@ def _overlaid(resolved: SweepConfig, words: Sequence[str]) -> SweepConfig:
     for word in words:
         key, _, text = word.partition("=")
         group, dot, name = key.partition(".")
-        if key in ("runs_dir", "name"):
+        if key in FREE:
             document[key] = _value(word, text)
         elif group in GROUPS and dot:
             document[group] = _with(document[group], name, _value(word, text))
         elif group in GROUPS:
             document[group] = configure.option(group, text)
         else:
-            allowed = ", ".join(("runs_dir", "name", *(f"{group}.KEY" for group in GROUPS)))
+            allowed = ", ".join((*FREE, *(f"{group}.KEY" for group in GROUPS)))
             raise ConfigError(
                 f"rerun: '{word}': expected one of {allowed}; the frozen file says all else"
             )

@@ -4,7 +4,6 @@ Run again, it resumes: finished episodes are not played again, interrupted ones 
 turn, and the tables are the same bytes as those of an uninterrupted run.
 """
 
-import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -13,7 +12,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from adaexplore import assemble, configure, display, endings, equipping, publish
+from adaexplore import assemble, configure, display, endings, equipping, loops, publish
 from adaexplore.assemble import Models
 from adaexplore.authoring import datasets
 from adaexplore.benchmark.game.records import EpisodeRecord
@@ -59,6 +58,7 @@ launch left, and ends with the tables. Run it again at any time.
   name=my-sweep          a name of your own; launching under it again resumes it
   runs_dir=runs          where everything is written
   tracking=none          without MLflow
+  report=false           without the report; 'adaexplore report' makes it at any time
   +profiles.NAME.FIELD=V a field of a model's profile
   budget.cap_usd=20      never spend more, over all launches of the sweep
   --dry-run              show the plan and its forecast, and stop
@@ -234,7 +234,7 @@ def _track(prepared: Prepared, tracker: Tracker, output: Console) -> int:
     host = assemble.host(config, _notice(output))
     budget = equipping.budget(config, store, equipping.models_by_cell(plan.cells))
     models = assemble.Models(config, plan, budget, host)
-    failures = asyncio.run(_play(prepared, models, records, tracker, output))
+    failures = loops.run(_play(prepared, models, records, tracker, output))
     grouped = _grouped(prepared, records)
     made = tables.all_tables(grouped)
     publish.results(store, plan.sweep, made)
@@ -242,7 +242,8 @@ def _track(prepared: Prepared, tracker: Tracker, output: Console) -> int:
     history = {name: governor.history for name, governor in models.governors.items()}
     publish.accounting(store, plan.sweep, table, history)
     publish.fingerprints(store, plan.sweep, models.fingerprints)
-    publish.report(store, config, plan.sweep, records)
+    if config.report:
+        publish.report(store, config, plan.sweep, records)
     publish.track(tracker, store, plan, records, grouped)
     display.wait_for(output, tracker)
     _show(output, prepared, grouped, made, tracker, failures)
@@ -358,8 +359,9 @@ def _show(
         f"frozen config:     {locate(publish.frozen_key(prepared.plan.sweep))}",
         f"figure:            {locate(f'{base}/figures/ca_by_batch.png')}",
         f"tables:            {locate(f'{base}/tables')}",
-        f"report:            {locate(publish.report_key(prepared.plan.sweep))}",
     ]
+    if prepared.config.report:
+        lines.append(f"report:            {locate(publish.report_key(prepared.plan.sweep))}")
     display.show_lines(output, lines)
 
 

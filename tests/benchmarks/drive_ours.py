@@ -3,14 +3,13 @@
 `python drive_ours.py PORT EPISODES` prints calls, CPU seconds and wall seconds as JSON.
 """
 
-import asyncio
 import json
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from adaexplore import assemble, configure
+from adaexplore import assemble, configure, loops
 from adaexplore.authoring import datasets
 from adaexplore.backends.folder import FolderStore
 from adaexplore.backends.local import Lane, Player
@@ -65,7 +64,7 @@ def main():
             finished={},
             jobs=plan.jobs[:episodes],
         )
-        print(json.dumps(asyncio.run(play(config, plan, store))))
+        print(json.dumps(loops.run(play(config, plan, store))))
 
 
 main()

@@ -9,7 +9,7 @@ from adaexplore import assemble, launch
 
 GRID = [
     "+grid=main", "models=[random,constant]", "settings=[default,stationary]", "dataset=first",
-    "dataset.limit=2", "tracking=none", "backend.processes=0",
+    "dataset.limit=2", "tracking=none", "report=false", "backend.processes=0",
 ]  # fmt: skip
 
 

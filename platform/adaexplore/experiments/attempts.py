@@ -174,7 +174,6 @@ def claim(store: Store, key: EpisodeKey) -> "Attempt | str | None":
     # Two may have looked at the same moment: then both step back, and come again when they will.
     if _played_by_others(store, listed(store, key.prefix).get(key.episode_id, [])):
         attempt.fail("another launcher began this episode at the same moment", "yielded", [])
-        attempt.close()
         return None
     return attempt
 
@@ -195,6 +194,8 @@ class Attempt:
         self._appender = self._begin(len(entries))
         self.usage = Usage()
         """What this attempt has spent itself."""
+        self.closed = False
+        """Whether the journal has been released."""
         self.torn = torn
         """Whether the journal that is carried on had a torn last line."""
         self.replies: list[Reply] = [Reply(**entry["reply"]) for entry in entries]
@@ -231,7 +232,8 @@ class Attempt:
         return done
 
     def finish(self, record: EpisodeRecord) -> None:
-        """Write the result, once, last."""
+        """Release the journal and write the result, once, last."""
+        self.close()
         document = {
             "result": RESULT_VERSION,
             "cell_id": self._key.cell_id,
@@ -242,12 +244,16 @@ class Attempt:
         self._store.put(f"{self._prefix}{RESULT}", journals.line(document))
 
     def fail(self, reason: str, kind: str, tried: list[dict[str, Any]]) -> None:
-        """Note why the attempt ended without a result; the next launch goes on from its journal."""
+        """Release the journal and note why there is no result; the next launch goes on from here."""
+        self.close()
         document = {"reason": reason, "kind": kind, "attempts": tried}
         self._store.put(f"{self._prefix}failure.json", identity.canonical(document))
 
     def close(self) -> None:
-        """Release the journal, and keep what the attempt has spent beside it."""
+        """Release the journal, once, and keep what the attempt has spent beside it."""
+        if self.closed:
+            return
+        self.closed = True
         self._appender.close()
         if self.usage.calls or self.usage.failed_attempts:
             self._store.put(f"{self._prefix}usage.json", identity.canonical(asdict(self.usage)))

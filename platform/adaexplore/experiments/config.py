@@ -171,6 +171,8 @@ class SweepConfig:
     budget: BudgetConfig
     runs_dir: str = Field(min_length=1)
     """Folder of everything that is written; relative to where the command runs."""
+    report: bool = True
+    """Whether a launch ends with the report; `adaexplore report` makes it at any time."""
 
     def __post_init__(self) -> None:
         """Refuse a setting that no call could satisfy (ValueError)."""

@@ -107,7 +107,8 @@ async def _play(
         await _durably(attempt.fail, str(error), error.kind, error.attempts)
         return _outcome(job, attempt, calls, failure=str(error))
     finally:
-        await _durably(attempt.close)
+        if not attempt.closed:
+            await _durably(attempt.close)
 
 
 async def _durably(act: Callable[..., T], *arguments: Any) -> T:

@@ -111,14 +111,26 @@ class HttpEndpoint:
     async def _attempt(self, body: bytes) -> wire.Received:
         account = self._account
         estimated = self._estimate(body)
-        with account.activity.doing(self._key, "queued", account.governor.ready_in() or None):
-            permit = await account.governor.permit(estimated.tokens)
+        permit = await self._permit(estimated.tokens)
         try:
-            with account.activity.doing(self._key, "waiting for the budget"):
-                await account.budget.reserve(estimated)
+            await self._reserve(estimated)
             return await self._paid(body, estimated, permit)
         finally:
             account.governor.release()
+
+    async def _permit(self, tokens: int) -> Permit:
+        """Leave to call; shown as waiting only if it has to be waited for."""
+        governor, activity = self._account.governor, self._account.activity
+        if (at_once := governor.permit_at_once(tokens)) is not None:
+            return at_once
+        with activity.doing(self._key, "queued", governor.ready_in() or None):
+            return await governor.permit(tokens)
+
+    async def _reserve(self, most: Cost) -> None:
+        """Money for a call; shown as waiting only if it has to be waited for."""
+        if not self._account.budget.reserve_at_once(most):
+            with self._account.activity.doing(self._key, "waiting for the budget"):
+                await self._account.budget.reserve(most)
 
     async def _paid(self, body: bytes, estimated: Cost, permit: Permit) -> wire.Received:
         """The answer to a call whose cost is reserved; settled whatever happens."""

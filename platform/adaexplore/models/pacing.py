@@ -19,6 +19,9 @@ class Pace(Protocol):
     async def permit(self, tokens: int) -> Permit:
         """Leave to make a call of about so many tokens; AccountStoppedError if there is none."""
 
+    def permit_at_once(self, tokens: int) -> Permit | None:
+        """The same without waiting; None if it would have to be waited for."""
+
     def release(self) -> None:
         """Give a permit back, whatever became of the call."""
 
@@ -40,6 +43,9 @@ class Purse(Protocol):
 
     async def reserve(self, most: Cost) -> None:
         """Reserve the highest cost of a call; BudgetError at the cap."""
+
+    def reserve_at_once(self, most: Cost) -> bool:
+        """The same without waiting; False if it would have to be waited for."""
 
     def settle(self, most: Cost, actual: Cost) -> None:
         """Give back a reservation and book what the call really cost."""

@@ -234,6 +234,10 @@ class LinePace:
         """Wait for leave to call; AccountStoppedError if there will be none."""
         return await self._line.permits(self.name).take(tokens)
 
+    def permit_at_once(self, tokens: int) -> Permit | None:  # noqa: ARG002
+        """Nothing: the desk is elsewhere, and has to be asked."""
+        return None
+
     def release(self) -> None:
         """Give a permit back."""
         self._line.tell(Released(account=self.name))
@@ -267,6 +271,10 @@ class LinePurse:
     async def reserve(self, most: Cost) -> None:
         """Reserve the highest cost of a call; BudgetError at the cap."""
         await self._line.money.take(most)
+
+    def reserve_at_once(self, most: Cost) -> bool:  # noqa: ARG002
+        """Nothing: the desk is elsewhere, and has to be asked."""
+        return False
 
     def settle(self, most: Cost, actual: Cost) -> None:
         """Give back a reservation and book what the call really cost."""

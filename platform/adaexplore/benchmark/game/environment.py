@@ -6,50 +6,24 @@ both, never twice in a row. A call is either accepted, whole, or refused, whole,
 Source: paper, interaction protocol and appendix on tool feedback.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final, Literal
 
 from adaexplore.benchmark.game import calculator
 from adaexplore.benchmark.game.protocol import TOOLS, Protocol
+from adaexplore.benchmark.game.records import CaseRecord, ProbeRecord
 from adaexplore.benchmark.game.replies import Call, RejectedError, quoted
 from adaexplore.benchmark.game.settings import Setting
 from adaexplore.benchmark.world import constraints, utility
 from adaexplore.benchmark.world.episodes import Batches, Row, World, case_id
 from adaexplore.benchmark.world.fields import Field
 from adaexplore.benchmark.world.rules import Rule
-from adaexplore.benchmark.world.utility import ACTIONS, Utilities
+from adaexplore.benchmark.world.utility import ACTIONS
 
 Decision = Literal["explore", "act", "done"]
 _WHOLE: Final = Decimal(1)
 _CENT: Final = Decimal("0.01")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """One probe with its answer."""
-
-    context_id: str
-    batch_number: int
-    base_context_id: str | None
-    row: Row
-    utilities: Utilities
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
-    """One evaluation case: what was chosen and what that was worth."""
-
-    context_id: str
-    batch_number: int
-    action: int | None
-    """Index of the chosen action; None when the case was left unanswered."""
-    utilities: Utilities
-
-    @property
-    def utility(self) -> float:
-        """Utility earned, unrounded; 0 when unanswered."""
-        return 0.0 if self.action is None else self.utilities[self.action]
 
 
 class Environment:
@@ -68,8 +42,8 @@ class Environment:
         self._after_calculator = False
         self.batch_number = 1
         self.decision: Decision = "explore"
-        self.probes: list[Probe] = []
-        self.results: list[CaseResult] = []
+        self.probes: list[ProbeRecord] = []
+        self.results: list[CaseRecord] = []
 
     @property
     def drifts(self) -> bool:
@@ -192,7 +166,7 @@ class Environment:
             raise RejectedError(faults)
         utilities = self._world.utilities(self._rule, [row for _, row in read])
         answered = [
-            Probe(
+            ProbeRecord(
                 context_id=f"probe_{len(self.probes) + i + 1:03d}",
                 batch_number=self.batch_number,
                 base_context_id=base,
@@ -229,14 +203,14 @@ class Environment:
     def _read_row(
         self, given: dict[str, Any], start: Row | None, where: str, faults: list[str]
     ) -> Row:
-        own = [f"{where}: unknown field {quoted(key)}" for key in given if key not in self._fields]
-        values = {} if start is None else dict(zip(self._fields, start, strict=True))
-        wanted = self._fields if start is None else [name for name in self._fields if name in given]
-        for field_id in wanted:
+        fields = self._fields
+        own = [f"{where}: unknown field {quoted(key)}" for key in given if key not in fields]
+        values = {} if start is None else dict(zip(fields, start, strict=True))
+        for field_id in fields if start is None else filter(given.__contains__, fields):
             if field_id not in given:
                 own.append(f"{where}: '{field_id}' is missing; a full probe names every field")
                 continue
-            value = self._fields[field_id].hundredths(given[field_id])
+            value = fields[field_id].hundredths(given[field_id])
             if isinstance(value, str):
                 own.append(f"{where}.{field_id}: {value}")
             else:
@@ -298,7 +272,7 @@ class Environment:
     def _finish(self, chosen: dict[str, int]) -> None:
         for i, values in enumerate(self._world.utilities(self._rule, self._rows)):
             context_id = case_id(self.batch_number, i)
-            result = CaseResult(
+            result = CaseRecord(
                 context_id=context_id,
                 batch_number=self.batch_number,
                 action=chosen.get(context_id),
@@ -310,7 +284,7 @@ class Environment:
         self.decision = "done" if last else "explore"
         self.batch_number += 0 if last else 1
 
-    def finished_batch(self) -> list[CaseResult]:
+    def finished_batch(self) -> list[CaseRecord]:
         """Results of the batch that completed last."""
         number = self.results[-1].batch_number
         return [result for result in self.results if result.batch_number == number]
@@ -321,12 +295,19 @@ def shown(value: float) -> float:
     return round(value, 2) + 0.0
 
 
-def shown_utilities(utilities: Utilities) -> dict[str, float]:
+def shown_utilities(utilities: Sequence[float]) -> dict[str, float]:
     """All four utilities as the agent sees them."""
-    return {name: shown(value) for name, value in zip(utility.ACTIONS, utilities, strict=True)}
+    u0, u1, u2, u3 = utilities
+    a0, a1, a2, a3 = utility.ACTIONS
+    return {
+        a0: round(u0, 2) + 0.0,
+        a1: round(u1, 2) + 0.0,
+        a2: round(u2, 2) + 0.0,
+        a3: round(u3, 2) + 0.0,
+    }
 
 
-def _probe_feedback(probe: Probe) -> dict[str, Any]:
+def _probe_feedback(probe: ProbeRecord) -> dict[str, Any]:
     base = {} if probe.base_context_id is None else {"base_context_id": probe.base_context_id}
     mode = "existing_context" if base else "new_context"
     head = {"context_id": probe.context_id, "probe_mode": mode}

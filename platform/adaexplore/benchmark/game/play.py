@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from adaexplore.benchmark.game import assessment, prompts, replies, schemas
 from adaexplore.benchmark.game.assessment import Assessment, Phase
 from adaexplore.benchmark.game.environment import (
-    CaseResult,
     Environment,
     shown,
     shown_utilities,
@@ -21,6 +20,7 @@ from adaexplore.benchmark.game.environment import (
 from adaexplore.benchmark.game.history import History
 from adaexplore.benchmark.game.protocol import Message, Protocol, Reply, Request
 from adaexplore.benchmark.game.records import (
+    CaseRecord,
     Counts,
     EpisodeRecord,
     Fault,
@@ -195,7 +195,7 @@ class _Game:
         )
         self.history.complete(echo, outcome, self._card())
 
-    def _outcome(self, results: list[CaseResult], *, accepted: bool) -> dict[str, object]:
+    def _outcome(self, results: list[CaseRecord], *, accepted: bool) -> dict[str, object]:
         number = results[0].batch_number
         kept = self.setting.evidence != "rewritten"
         batch = {"batch_id": f"batch_{number:02d}"} if kept else {}
@@ -262,7 +262,7 @@ class _Game:
         return episode_record(self.world, self.setting, played)
 
 
-def _case_outcome(result: CaseResult, setting: Setting) -> dict[str, object]:
+def _case_outcome(result: CaseRecord, setting: Setting) -> dict[str, object]:
     action = None if result.action is None else f"action_{result.action}"
     outcome: dict[str, object] = {"context_id": result.context_id}
     if setting.evidence != "rewritten":

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from adaexplore.benchmark.game.assessment import Assessment, Phase
-from adaexplore.benchmark.game.environment import CaseResult, Probe
 from adaexplore.benchmark.game.protocol import Reply
 from adaexplore.benchmark.game.settings import Setting
 from adaexplore.benchmark.world.episodes import World
@@ -73,6 +72,11 @@ class CaseRecord:
     batch_number: int
     action: int | None
     utilities: tuple[float, ...]
+
+    @property
+    def utility(self) -> float:
+        """Utility earned, unrounded; 0 when unanswered."""
+        return 0.0 if self.action is None else self.utilities[self.action]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +141,8 @@ class Played:
 
     status: Status
     drifts: bool
-    probes: Sequence[Probe]
-    results: Sequence[CaseResult]
+    probes: Sequence[ProbeRecord]
+    results: Sequence[CaseRecord]
     assessments: Sequence[Assessment]
     faults: Sequence[Fault]
     counts: Counts
@@ -164,28 +168,9 @@ def episode_record(world: World, setting: Setting, played: Played) -> EpisodeRec
         hidden_digest=world.digest,
         observation_digest=played.observation_digest,
         truth=truth,
-        cases=tuple(_case(result) for result in played.results),
-        probes=tuple(_probe(probe) for probe in played.probes),
+        cases=tuple(played.results),
+        probes=tuple(played.probes),
         assessments=tuple(played.assessments),
         faults=tuple(played.faults),
         counts=played.counts,
-    )
-
-
-def _case(result: CaseResult) -> CaseRecord:
-    return CaseRecord(
-        context_id=result.context_id,
-        batch_number=result.batch_number,
-        action=result.action,
-        utilities=result.utilities,
-    )
-
-
-def _probe(probe: Probe) -> ProbeRecord:
-    return ProbeRecord(
-        context_id=probe.context_id,
-        batch_number=probe.batch_number,
-        base_context_id=probe.base_context_id,
-        row=probe.row,
-        utilities=probe.utilities,
     )

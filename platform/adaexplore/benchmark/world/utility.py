@@ -22,16 +22,24 @@ BOUNDARIES: Final = (-0.5, 0.0, 0.5)
 ACTIONS: Final = ("action_0", "action_1", "action_2", "action_3")
 
 Utilities = tuple[float, float, float, float]
+_exp: Final = math.exp
 
 
 def utilities(score: float) -> Utilities:
     """Utilities of the four actions at one intervention score in [-1, 1]."""
-    logits = [-BETA * (score - anchor) ** 2 for anchor in ANCHORS]
-    top = max(logits)
-    weights = [math.exp(logit - top) for logit in logits]
-    total = math.fsum(weights)
-    u0, u1, u2, u3 = [round((4.0 * weight / total - 1.0) / 3.0, 12) for weight in weights]
-    return u0, u1, u2, u3
+    # Written out: every probe and every case of a sweep comes through here.
+    a0, a1, a2, a3 = ANCHORS
+    l0, l1 = -BETA * (score - a0) ** 2, -BETA * (score - a1) ** 2
+    l2, l3 = -BETA * (score - a2) ** 2, -BETA * (score - a3) ** 2
+    top = max(l0, l1, l2, l3)
+    w0, w1, w2, w3 = _exp(l0 - top), _exp(l1 - top), _exp(l2 - top), _exp(l3 - top)
+    total = math.fsum((w0, w1, w2, w3))
+    return (
+        round((4.0 * w0 / total - 1.0) / 3.0, 12),
+        round((4.0 * w1 / total - 1.0) / 3.0, 12),
+        round((4.0 * w2 / total - 1.0) / 3.0, 12),
+        round((4.0 * w3 / total - 1.0) / 3.0, 12),
+    )
 
 
 def best_actions(scores: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
