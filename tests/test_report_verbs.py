@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from dataclasses import replace
 
@@ -112,15 +113,27 @@ def test_what_was_played_is_the_evidence(whole):
     assert sum(u.calls for u in with_store.usages.values()) > 8 * 24
 
 
+def links(report):
+    """Addresses of episode pages in a report."""
+    return set(re.findall(r'href="(episodes/[^"]+)"', report.read_text()))
+
+
 def test_pages_of_episodes_are_linked_where_they_are(runs):
-    place = "random/default/0/v1-001.html"
+    """Those that the report points out, and in the store those that somebody has looked at."""
+    place = "random/stationary/0/v1-001.html"
     FolderStore(runs).put(f"sweeps/mine/report/episodes/{place}", b"a page")
     verb(report_verbs.make, "mine", f"runs_dir={runs}")
     verb(report_verbs.make, "mine", f"runs_dir={runs}", "--out=made")
-    link = f'<a href="episodes/{place}">random/default/0/v1-001</a>'
+    beside, apart = runs / "sweeps/mine/report", runs.parent / "made"
 
-    assert link in (runs / "sweeps/mine/report/report.html").read_text()
-    assert link not in (runs.parent / "made" / "report.html").read_text()
+    linked = {folder: links(folder / "report.html") for folder in (beside, apart)}
+    assert linked[beside] == linked[apart] | {f"episodes/{place}"}
+    assert {"random/default/0", "one_factor/default/0"} <= {
+        link.removeprefix("episodes/").rpartition("/")[0] for link in linked[apart]
+    }
+    for folder, found in linked.items():
+        for link in found - {f"episodes/{place}"}:
+            assert 'href="../../../../report.html"' in (folder / link).read_text()
 
 
 def test_sweeps_share_cells_and_tell_other_meanings_apart(runs):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from adaexplore import provenance
+from adaexplore import episode_pages, provenance
 from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.experiments import (
     contents,
@@ -85,7 +85,7 @@ def results(store: Store, sweep: str, made: Sequence[Table]) -> None:
 
 
 def report(store: Store, config: SweepConfig, sweep: str, known: collect.Read) -> None:
-    """Write the report of a sweep as its files.
+    """Write the report of a sweep as its files, with the pages of the episodes that it points out.
 
     Args:
         store: Where it is kept.
@@ -94,7 +94,10 @@ def report(store: Store, config: SweepConfig, sweep: str, known: collect.Read) -
         known: All records of the sweep by (cell id, episode id).
     """
     words = store_words(config)
-    made = reports.build(collect.evidence(store, [sweep], known=known, options=words))
+    found = collect.evidence(store, [sweep], known=known, options=words)
+    for path, data in episode_pages.made(store, sweep, found):
+        store.put(report_key(sweep, path), data)
+    made = reports.build(collect.with_pages(store, found))
     for path, data in reports.files(made):
         store.put(report_key(sweep, path), data)
 

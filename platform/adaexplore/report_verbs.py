@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from adaexplore import arguments, display, publish
+from adaexplore import arguments, display, episode_pages, publish
 from adaexplore.arguments import Arguments
 from adaexplore.backends.folder import store_error
 from adaexplore.benchmark.scores.estimates import Estimate
@@ -51,9 +51,13 @@ def make(words: Sequence[str]) -> int:
     out, other = given.one("out"), given.one("against")
     with opened(given) as (_, store):
         found = collect.evidence(store, given.names, options=given.keys)
-        if out is not None:  # pages of episodes are beside the report in the store only
-            found = replace(found, origin=replace(found.origin, pages=()))
         against = collect.evidence(store, [other]) if other is not None else None
+        looks = list(episode_pages.made(store, given.names[0], found))
+        written(store, given.names[0], looks, out)
+        if out is None:
+            found = collect.with_pages(store, found)
+        else:
+            found = replace(found, origin=replace(found.origin, pages=tuple(p for p, _ in looks)))
         made = report.build(found, against)
         where = written(store, given.names[0], report.files(made), out)
     lines = [f"warning: {display.plain(caution)}" for caution in made.cautions]

@@ -5,6 +5,7 @@ means something else in each of them is told apart by the sweep's name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from adaexplore.benchmark.game.records import EpisodeRecord
@@ -59,15 +60,25 @@ def evidence(
     return Evidence(origin=origin, records=records, planned=planned, usages=spent)
 
 
+def with_pages(store: Store, evidence: Evidence) -> Evidence:
+    """Evidence that knows which pages of episodes are in the store by now."""
+    origin = evidence.origin
+    return replace(evidence, origin=replace(origin, pages=_pages(store, origin.sweeps[0])))
+
+
+def _pages(store: Store, sweep: str) -> tuple[str, ...]:
+    beside = f"sweeps/{sweep}/report/"
+    return tuple(key.removeprefix(beside) for key in store.keys(f"{beside}episodes/"))
+
+
 def _origin(store: Store, sweeps: Sequence[StoredSweep], options: tuple[str, ...]) -> Origin:
-    beside = f"sweeps/{sweeps[0].name}/report/"
     return Origin(
         sweeps=tuple(sweep.name for sweep in sweeps),
         cells={f"{s.name}: {cell.label}": cell.semantic for s in sweeps for cell in s.cells},
         launches=tuple(note for sweep in sweeps for note in _notes(store, sweep.name)),
         where=store.locate("sweeps"),
         options=options,
-        pages=tuple(key.removeprefix(beside) for key in store.keys(f"{beside}episodes/")),
+        pages=_pages(store, sweeps[0].name),
     )
 
 

@@ -1,7 +1,7 @@
 """Looks: which single episodes are worth reading, since no table shows how an agent thought."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from adaexplore.benchmark.game.records import EpisodeRecord
@@ -14,19 +14,29 @@ MOST_MODELS: Final = 12
 MOST_PAGES: Final = 60
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One run that is worth reading."""
+
+    model: str
+    what: str
+    """Why it was chosen."""
+    record: EpisodeRecord
+
+
 def episodes(evidence: Evidence) -> Analysis:
     """The best, the worst and the most deeply falling episode of each model."""
     blank = Analysis(
         key="episodes", title="Episodes to read",
         question="Where would one look to see how a model explores, decides and adapts?",
     )  # fmt: skip
-    setting = evidence.focus or next((s for s in evidence.settings if evidence.under(s)), None)
-    if setting is None:
+    found = chosen(evidence)
+    if not found:
         return replace(blank, absent="no episode run is scored yet")
+    setting = found[0].record.setting
     rows = [
-        (model, what, run.episode_id, run.domain_id, run.family, *_values(evidence, run))
-        for model, runs in list(evidence.under(setting).items())[:MOST_MODELS]
-        for what, run in _striking(evidence, runs)
+        (look.model, look.what, *_place(look.record), *_values(evidence, look.record))
+        for look in found
     ]
     sweep = evidence.origin.sweeps[0] if evidence.origin.sweeps else "SWEEP"
     words = " ".join(
@@ -44,6 +54,22 @@ def episodes(evidence: Evidence) -> Analysis:
         reading="One best, one worst and one of the deepest fall for each model.",
         tables=(table,),
     )
+
+
+def chosen(evidence: Evidence) -> list[Look]:
+    """The runs that a report points out, all of one setting; none where nothing is scored."""
+    setting = evidence.focus or next((s for s in evidence.settings if evidence.under(s)), None)
+    if setting is None:
+        return []
+    return [
+        Look(model=model, what=what, record=run)
+        for model, runs in list(evidence.under(setting).items())[:MOST_MODELS]
+        for what, run in _striking(evidence, runs)
+    ]
+
+
+def _place(run: EpisodeRecord) -> tuple[str, str, str]:
+    return run.episode_id, run.domain_id, run.family
 
 
 def _striking(evidence: Evidence, runs: Runs) -> Iterator[tuple[str, EpisodeRecord]]:
