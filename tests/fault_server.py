@@ -236,6 +236,11 @@ def _page(work):
     return raw(200, b"<html>Please sign in to the network</html>", {"Content-Type": "text/html"})
 
 
+def _endless(work):
+    completion(work)
+    return raw(200, b" " * (5 << 20), {})
+
+
 def _empty(work):
     return response(200, {**completion(work), "choices": []})
 
@@ -268,7 +273,7 @@ def _upstream(_):
 
 
 BODIES = {
-    "truncated_json": _truncated, "wrong_type": _page, "no_choice": _empty,
+    "truncated_json": _truncated, "wrong_type": _page, "endless": _endless, "no_choice": _empty,
     "capped_as_stop": _capped, "thoughts_cut": _thoughts_cut, "think_block": _think_block,
     "reasoning_apart": _apart, "echo": _echo, "upstream": _upstream,
 }  # fmt: skip

@@ -25,9 +25,9 @@ MENDED = {
         "broken_500", "broken_502", "busy_503", "busy_529",
     )},
     "reset": "network", "cut": "network", "lost": "network", "stall": "timeout",
-    "truncated_json": "junk", "wrong_type": "junk", "no_choice": "junk", "upstream": "rate",
+    "truncated_json": "junk", "wrong_type": "junk", "no_choice": "junk", "endless": "junk", "upstream": "rate",
 }  # fmt: skip
-WORKED = {"cut", "lost", "truncated_json", "wrong_type", "no_choice"}
+WORKED = {"cut", "lost", "truncated_json", "wrong_type", "endless", "no_choice"}
 """Faults whose work the server did, and so may charge for."""
 
 

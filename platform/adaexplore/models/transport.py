@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 from urllib.parse import urlencode
 
 from adaexplore.models.faults import CallFaultError, Fault, FaultKind
@@ -16,6 +16,9 @@ from adaexplore.models.profiles import Patience, Route
 
 if TYPE_CHECKING:
     import aiohttp
+
+MOST_BYTES: Final = 4 << 20
+"""Of an answer's body, unpacked: many times the longest reply with its reasoning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +77,7 @@ class HttpTransport:
                 proxy=self._route.proxy, allow_redirects=False,
             ) as answer:  # fmt: skip
                 return HttpAnswer(
-                    status=answer.status, headers=answer.headers, body=await answer.read()
+                    status=answer.status, headers=answer.headers, body=await _body(answer)
                 )
         except TimeoutError:
             message = f"no answer within {call.timeout_s:g} s"
@@ -109,3 +112,15 @@ class HttpTransport:
         """Close all connections."""
         if self._session is not None:
             await self._session.close()
+
+
+async def _body(answer: "aiohttp.ClientResponse") -> bytes:
+    """The body of an answer; CallFaultError if it is larger than any completion."""
+    parts, size = [], 0
+    async for part in answer.content.iter_any():
+        parts.append(part)
+        size += len(part)
+        if size > MOST_BYTES:
+            message = f"expected a completion, got a body of more than {MOST_BYTES >> 20} MiB"
+            raise CallFaultError(Fault(kind=FaultKind.JUNK, message=message, status=answer.status))
+    return b"".join(parts)
