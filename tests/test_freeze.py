@@ -68,7 +68,7 @@ def file(tmp_path_factory):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["seeds=[1]"], "'seeds=[1]': expected one of runs_dir, name, backend.KEY"),
+        (["seeds=[1]"], "'seeds=[1]': expected one of runs_dir, name, report, backend.KEY"),
         (["models=[oracle]"], "the frozen file says all else"),
         (["backend.speed=1"], "configuration key 'backend.speed': there is no such key"),
         (["tracking=nope"], "unknown tracking 'nope'"),
