@@ -11,7 +11,7 @@ CLUSTER_LIMIT ?= 600
 
 .PHONY: diagnostics test bench lint lock clean vllm-env vllm-cuda-env test-vllm test-gpu \
   stack stack-down stack-clean test-stack postgresql chaos control-plane-packages test-cluster \
-  test-ray
+  test-ray image-packages test-image test-charts
 
 # The main job: the reference agents under every diagnostic setting, on embedded defaults.
 diagnostics: $(STAMP)
@@ -131,20 +131,44 @@ control-plane-packages: $(ALL)/.installed
 	  [ "$$(id -u)" = 0 ] || { echo "Needed: sudo apt-get install $$needed"; exit 2; }; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$needed >/dev/null; }
 
+# The chart and the kustomize folders: rendered, validated, compared with what the backend makes. No cluster, no helm.
+test-charts: $(ALL)/.installed
+	timeout --kill-after=10 300 $(ALL)/bin/python -m pytest -m charts -n 2 --durations=3 tests/charts
+	@echo "test-charts: $$(( $$(date +%s) - $(STARTED) )) s"
+
 # A real API server, pods that really run, RayJobs on real Ray; builds the control plane once (root,
-# Debian 12). Two test beds side by side.
-test-cluster: $(ALL)/.installed control-plane-packages
+# Debian 12). Then sweeps in that cluster, model servers and all that dies. Two test beds side by side.
+test-cluster: $(ALL)/.installed control-plane-packages test-charts
 	PYTHONPATH=. timeout --kill-after=10 1500 $(ALL)/bin/python -m k8s.testbed build
 	@echo "control plane: $$(( $$(date +%s) - $(STARTED) )) s"
 	timeout --kill-after=10 $(CLUSTER_LIMIT) $(ALL)/bin/python -m pytest -m cluster -n 2 --dist worksteal --durations=10 tests/cluster
+	@echo "the test bed itself: $$(( $$(date +%s) - $(STARTED) )) s"
+	timeout --kill-after=10 $(CLUSTER_LIMIT) $(ALL)/bin/python -m pytest -m cluster -n 2 --dist worksteal --durations=10 tests/kubernetes
 	@echo "test-cluster: $$(( $$(date +%s) - $(STARTED) )) s"
 
-# New locks from pyproject.toml: the development environment, and all extras together.
+# The Debian packages that build an image where there is no container engine.
+image-packages:
+	@command -v mmdebstrap >/dev/null && command -v buildah >/dev/null || { \
+	  [ "$$(id -u)" = 0 ] || { echo "Needed: sudo apt-get install mmdebstrap buildah, and root for make test-image"; exit 2; }; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	    mmdebstrap buildah >/dev/null; }
+
+# The container image, built from nothing on a fresh Debian and used as its user. Root, Debian.
+test-image: $(STAMP) image-packages
+	timeout --kill-after=10 600 $(BIN)/python -m pytest -m image -s --durations=10 tests/image
+	@echo "test-image: $$(( $$(date +%s) - $(STARTED) )) s"
+
+# New locks from pyproject.toml: the development environment, all extras together, the image's, and what builds it.
 lock:
 	uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate --all-extras pyproject.toml -o requirements-all.lock
 	uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra dev -c requirements-all.lock pyproject.toml -o requirements.lock
+	uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate --extra ray --extra kubernetes \
+	  --extra tracking-server -c requirements-all.lock pyproject.toml -o requirements-image.lock
+	printf 'hatchling\nsetuptools\nwheel\n' | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate -c requirements-all.lock - -o requirements-build.lock
 
 clean:
 	rm -rf $(VENV) $(ALL) $(ENGINE) $(ENGINE_CUDA) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* .bench

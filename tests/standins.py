@@ -9,9 +9,9 @@ from pathlib import Path
 import aiohttp
 
 from adaexplore.backends.vllm import procfs
-from adaexplore.backends.vllm.engines import session
 from adaexplore.backends.vllm.hosts import VllmHost
-from adaexplore.experiments.config import ServingConfig
+from adaexplore.experiments.serving import ServingConfig
+from adaexplore.models.engines.asking import session
 from adaexplore.models.profiles import Hosting, VllmProfile
 
 STANDIN = Path(__file__).parent / "backends" / "standin_server.py"

@@ -45,6 +45,13 @@ def test_every_setting_composes(setting):
     assert [setting] == [s.name for s in config.settings]
 
 
+NEEDED = {
+    ("store", "s3"): ["store.bucket=b"],
+    ("serving", "kubernetes"): ["serving.kubernetes.image=r.example/engine:1"],
+}
+"""What has no default."""
+
+
 @pytest.mark.parametrize(
     ("group", "name"),
     [
@@ -54,8 +61,7 @@ def test_every_setting_composes(setting):
     ],
 )
 def test_every_other_file_composes(group, name):
-    needed = ["store.bucket=b"] if (group, name) == ("store", "s3") else []
-    assert configure.sweep(["+grid=smoke", f"{group}={name}", *needed])
+    assert configure.sweep(["+grid=smoke", f"{group}={name}", *NEEDED.get((group, name), [])])
 
 
 STORE_FAULTS = [

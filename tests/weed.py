@@ -18,20 +18,22 @@ from pathlib import Path
 
 BINARY = Path(sys.executable).parent / "weed"
 PORTS = ("s3", "master", "filer", "volume", "admin")
+LOOPBACK = "127.0.0.1"
 _DEATH_SIGNAL = 1
 
 
 class Weed:
     """One service; `endpoint` is its address."""
 
-    def __init__(self, folder: Path, keys: dict[str, str]) -> None:
+    def __init__(self, folder: Path, keys: dict[str, str], host: str = LOOPBACK) -> None:
         """Start it with access keys and their secrets, all of them allowed everything."""
+        self.host = host
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "keys.json").write_text(json.dumps(_identities(keys)))
         (folder / "keys.json").chmod(0o600)
         self.ports = free_ports(2 * len(PORTS))
-        self.endpoint = f"http://127.0.0.1:{self.ports[0]}"
+        self.endpoint = f"http://{host}:{self.ports[0]}"
         self.process = self.start()
 
     def start(self) -> subprocess.Popen:
@@ -68,7 +70,7 @@ class Weed:
             for word in (f"-{name}.port={port}", f"-{name}.port.grpc={grpc}")
         ]
         return [
-            str(BINARY), "mini", f"-dir={self.folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
+            str(BINARY), "mini", f"-dir={self.folder}", f"-ip={self.host}", f"-ip.bind={self.host}",
             "-master.telemetry=false", "-webdav=false", "-admin.ui=false", "-s3.port.iceberg=0",
             "-s3.port.lance=0", "-s3.autoCreateBucket=false", "-s3.config=keys.json",
             "-s3.localSocket=s3.sock", "-filer.localSocket=filer.sock", *ports,
@@ -76,7 +78,7 @@ class Weed:
 
     def _wait(self) -> None:
         give_up = time.monotonic() + 30
-        while not _answers(self.ports[0]):
+        while not _answers(self.host, self.ports[0]):
             if self.process.poll() is not None or time.monotonic() > give_up:
                 raise RuntimeError((self.folder / "weed.log").read_text()[-2000:])
             time.sleep(0.05)
@@ -91,8 +93,8 @@ def free_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in held]
 
 
-def _answers(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+def _answers(host: str, port: int) -> bool:
+    connection = http.client.HTTPConnection(host, port, timeout=2)
     try:
         connection.request("GET", "/")
         return connection.getresponse().status < 500

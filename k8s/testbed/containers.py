@@ -159,7 +159,7 @@ class Container:
             words=environments.command(self.spec, image.entrypoint, known),
             environment=known,
             folder=self.spec.get("workingDir") or "/tmp",  # noqa: S108 (inside the container)
-            mounts=mounts + volumes.visible(image.needs),
+            mounts=mounts + volumes.visible({p: p for p in image.needs} | dict(image.places)),
             sandbox=setting.sandbox,
             home=home,
             log=setting.log,

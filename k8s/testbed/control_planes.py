@@ -69,7 +69,7 @@ class ControlPlane:
         """Prepare; `users` are plain users beside the administrator and the operator."""
         self.site = site
         self.tokens = {name: secrets.token_hex(16) for name in (ADMIN, OPERATOR, *users)}
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def add_node(self, name: str) -> str:
         """The user of a node; before `start_api`."""
@@ -98,6 +98,17 @@ class ControlPlane:
         self._start("kube-apiserver", _api_server(self.site))
         self._await()
 
+    def stop_api(self) -> None:
+        """The API server is away, as while it is upgraded; what it knows is kept."""
+        child = self._children.pop("kube-apiserver")
+        child.kill()
+        child.wait()
+
+    def resume_api(self) -> None:
+        """It is back, and answers."""
+        self._start("kube-apiserver", _api_server(self.site))
+        self._await()
+
     def start_controllers(self) -> None:
         """The controller manager and the scheduler."""
         config = str(self.kubeconfig(ADMIN))
@@ -106,9 +117,9 @@ class ControlPlane:
 
     def stop(self) -> None:
         """End all of it. Nothing of it is kept, so nobody is asked to end in order."""
-        for child in self._children:
+        for child in self._children.values():
             child.kill()
-        for child in self._children:
+        for child in self._children.values():
             child.wait()
         self._children.clear()
 
@@ -123,7 +134,7 @@ class ControlPlane:
                 env={"PATH": os.environ["PATH"], "HOME": str(self.site.folder), "GOGC": "50"},
                 start_new_session=True,
             )
-        self._children.append(child)
+        self._children[name] = child
 
     def _files(self) -> None:
         folder = self.site.folder
@@ -136,8 +147,8 @@ class ControlPlane:
     def _await(self) -> None:
         deadline = time.monotonic() + READY_S
         while True:
-            for child, name in zip(self._children, ("etcd", "kube-apiserver"), strict=True):
-                if child.poll() is not None:
+            for name in ("etcd", "kube-apiserver"):
+                if self._children[name].poll() is not None:
                     raise BedError(f"{name} ended: {self._tail(name)}")
             if self._answers():
                 return

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
+HOME: Final = "/opt/adaexplore"
+"""Where the project's image has its files."""
 SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -23,6 +25,8 @@ class Image:
     """Searched for programs before the system's."""
     needs: tuple[str, ...] = ()
     """Folders that have to be visible (read only) where they are here."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """Folders that are seen (read only) at another place: by that place, where they are here."""
     entrypoint: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     pull_s: float = 0.0
@@ -56,6 +60,23 @@ def this_python(checkout: Path) -> Image:
     return of_python(Path(sys.executable), checkout)
 
 
+def of_project(interpreter: Path, source: Path, **more: str) -> Image:
+    """The project's own image: an environment, and a checkout or a copy of one at /opt/adaexplore."""
+    folder = interpreter.absolute().parent
+    base = interpreter.resolve().parent.parent
+    return Image(
+        folders=(str(folder),),
+        needs=tuple({str(folder.parent), str(base)}),
+        places={HOME: str(source)},
+        environment={
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONPATH": f"{HOME}/platform",
+            **more,
+        },
+    )
+
+
 def find(table: Mapping[str, Image], name: str) -> Image | None:
     """The row whose name is the longest beginning of an image's name; None if there is none."""
     known = [row for row in table if name == row or name.startswith((f"{row}:", f"{row}@"))]
@@ -74,6 +95,7 @@ def load(path: Path) -> dict[str, Image]:
         name: Image(
             folders=tuple(row["folders"]),
             needs=tuple(row["needs"]),
+            places=row["places"],
             entrypoint=tuple(row["entrypoint"]),
             environment=row["environment"],
             pull_s=row["pull_s"],

@@ -42,6 +42,8 @@ class Node:
     cpus: int = 8
     """As scheduled by; not enforced."""
     memory: str = "16Gi"
+    disk: str = "100Gi"
+    """Ephemeral storage; as scheduled by, and not enforced either."""
     labels: Mapping[str, str] | None = None
     taints: tuple[Mapping[str, str], ...] = ()
 
@@ -205,7 +207,12 @@ class Kubelet:
 
     def _say_ready(self) -> None:
         node, now = self._node, stamp(time.time())
-        capacity = {"cpu": str(node.cpus), "memory": node.memory, "pods": str(networks.PODS)}
+        capacity = {
+            "cpu": str(node.cpus),
+            "memory": node.memory,
+            "ephemeral-storage": node.disk,
+            "pods": str(networks.PODS),
+        }
         if node.gpus:
             capacity["nvidia.com/gpu"] = str(node.gpus)
         ready = {

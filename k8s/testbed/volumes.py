@@ -56,9 +56,9 @@ def mounts(container: Json, made: Mapping[str, Path], scratch: Path, pod: Path) 
     return found
 
 
-def visible(paths: tuple[str, ...]) -> list[Json]:
-    """The folders that a container's programs need, read only, where they are here."""
-    return [_mount(path, path, read_only=True) for path in paths]
+def visible(places: Mapping[str, str]) -> list[Json]:
+    """The folders that a container's programs need, read only: by where they are seen, where they are."""
+    return [_mount(path, place, read_only=True) for place, path in places.items()]
 
 
 def discard(made: Mapping[str, Path]) -> None:

@@ -103,10 +103,14 @@ def _target(config: SweepConfig | Places, store: Store, sweep: str) -> "Target":
     return Target(config=config.tracking, root=root, store=store, sweep=sweep)
 
 
-def host(config: SweepConfig, notify: Callable[[str], None]) -> ModelHost | None:
-    """What serves open models, if anything here does."""
+def host(config: SweepConfig, sweep: str, notify: Callable[[str], None]) -> ModelHost | None:
+    """What serves open models of a sweep, if anything here does; ConfigError where it cannot."""
     if config.serving.kind == "none":
         return None
+    if config.serving.kind == "kubernetes":
+        from adaexplore.backends.kubernetes import hosts
+
+        return hosts.of_this_pod(config.serving, sweep, notify=notify)
     from adaexplore.backends.vllm.hosts import VllmHost
 
     return VllmHost(config.serving, Path(config.runs_dir) / "serving", notify=notify)

@@ -133,7 +133,7 @@ def _check_ray(config: SweepConfig) -> None:
     if importlib.util.find_spec("ray") is None:  # imported later: it reads its environment then
         raise ConfigError("backend=ray needs the module ray: pip install 'adaexplore[ray]'")
     elsewhere = config.backend.rays.address is not None
-    if elsewhere and config.serving.kind != "none":
+    if elsewhere and config.serving.kind not in ("none", "kubernetes"):
         raise ConfigError(
             f"serving={config.serving.kind} answers on this machine alone, and workers of a cluster may "
             "be elsewhere: serve the model and give +profiles.NAME.route.base_url=..., or leave "

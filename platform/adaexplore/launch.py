@@ -7,12 +7,22 @@ turn, and the tables are the same bytes as those of an uninterrupted run.
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rich.console import Console
 
-from adaexplore import assemble, configure, display, endings, equipping, loops, publish
+from adaexplore import (
+    assemble,
+    checkup,
+    configure,
+    dispatch,
+    display,
+    endings,
+    equipping,
+    loops,
+    publish,
+)
 from adaexplore.assemble import Models
 from adaexplore.authoring import datasets
 from adaexplore.benchmark.game.records import EpisodeRecord
@@ -33,7 +43,7 @@ from adaexplore.experiments.playing import Outcome
 from adaexplore.experiments.stores import Store
 from adaexplore.experiments.sweeps import Plan, Selection
 from adaexplore.experiments.tables import Group, Table
-from adaexplore.experiments.trackers import Tracker
+from adaexplore.experiments.trackers import NoTracker, Tracker
 from adaexplore.experiments.usages import Usage
 
 Records = dict[tuple[str, str], EpisodeRecord]
@@ -63,6 +73,8 @@ launch left, and ends with the tables. Run it again at any time.
   budget.cap_usd=20      never spend more, over all launches of the sweep
   --dry-run              show the plan and its forecast, and stop
   --yes                  do not ask about a forecast above budget.confirm_over_usd
+  backend=kubernetes     play in a cluster (see backend.kubernetes.*; needs store=s3); Ctrl-C only stops
+                         watching, the same command watches again
   --redo overflow        play episodes again that ended unscored so: overflow, content_filter
 
 exit codes: 0 done, 2 configuration, 3 partial (some episodes failed, or interrupted),
@@ -78,6 +90,8 @@ class Prepared:
     plan: Plan
     selection: Selection
     """The episodes that were asked for."""
+    written: SweepConfig
+    """The configuration as it is written down: a driver in a cluster plays its in-cluster form."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -112,16 +126,29 @@ def launch(words: Sequence[str]) -> int:
     return start(configure.sweep(asked), options)
 
 
-def start(config: SweepConfig, options: "Options", *, note: Mapping[str, Any] | None = None) -> int:
-    """Exit code of a launch of a resolved configuration; `note` is kept with the launch's own."""
+def start(
+    config: SweepConfig,
+    options: "Options",
+    *,
+    note: Mapping[str, Any] | None = None,
+    written: SweepConfig | None = None,
+) -> int:
+    """Exit code of a launch of a resolved configuration.
+
+    `note` is kept with the launch's own; `written` is written down instead of what plays.
+    """
     output = display.console()
     assemble.check_models(config)
-    prepared = prepare(config, redo=options.redo)
+    if config.backend.kind == "kubernetes" and not options.dry_run:
+        checkup.require_placed(config)
+    prepared = replace(prepare(config, redo=options.redo), written=written or config)
     display.show_plan(output, prepared.plan)
     forecast = _forecast(prepared)
     display.show_forecasts(output, forecast)
     if options.dry_run or not _confirmed(config, forecast, yes=options.yes):
         return DONE
+    if config.backend.kind == "kubernetes" and prepared.plan.jobs:
+        return _elsewhere(prepared, options, output)
     if (warning := assemble.check_tracking(config)) is not None:
         display.show_lines(output, [warning])
     with closing(prepared.store), equipping.joined(config, prepared.plan):
@@ -173,7 +200,7 @@ def prepare(config: SweepConfig, *, redo: frozenset[str] = frozenset()) -> Prepa
     if chosen.split != dataset.split:
         dataset = datasets.load(config.dataset.name, chosen.split)
     plan = sweeps.plan(store, name, cells, dataset.worlds[: chosen.limit], redo=redo)
-    return Prepared(config=config, store=store, plan=plan, selection=asked)
+    return Prepared(config=config, store=store, plan=plan, selection=asked, written=config)
 
 
 def _forecast(prepared: Prepared) -> dict[str, Forecast]:
@@ -210,12 +237,31 @@ def _confirmed(config: SweepConfig, forecast: dict[str, Forecast], *, yes: bool)
 
 def _run(prepared: Prepared, output: Console, note: Mapping[str, Any]) -> int:
     store, plan, config = prepared.store, prepared.plan, prepared.config
-    publish.documents(store, config, plan, prepared.selection, note)
+    publish.documents(store, prepared.written, plan, prepared.selection, note)
     for key in plan.superseded:
         attempts.supersede(store, key)
     tracker = assemble.tracker(config, store, plan.sweep)
     with _told_of_its_end(tracker):
         return _track(prepared, tracker, output)
+
+
+def _elsewhere(prepared: Prepared, options: "Options", output: Console) -> int:
+    """Exit code of a sweep that a cluster plays; at its end, shows what the store holds."""
+    with closing(prepared.store):
+        order = dispatch.Order(
+            config=prepared.config, store=prepared.store, plan=prepared.plan,
+            selection=prepared.selection, redo=options.redo,
+        )  # fmt: skip
+        ending = dispatch.play(order, output)
+    if ending is None:
+        return PARTIAL
+    after = prepare(prepared.config)
+    with closing(after.store):
+        records = _read_finished(after.store, after.plan, NoTracker())
+        grouped = _grouped(after, records)
+        if records:
+            _show(output, after, grouped, tables.all_tables(grouped), NoTracker(), [])
+        return dispatch.concluded(ending, after.config, after.store, after.plan, output)
 
 
 @contextmanager
@@ -231,7 +277,7 @@ def _told_of_its_end(tracker: Tracker) -> Iterator[None]:
 def _track(prepared: Prepared, tracker: Tracker, output: Console) -> int:
     store, plan, config = prepared.store, prepared.plan, prepared.config
     records = _read_finished(store, plan, tracker)
-    host = assemble.host(config, _notice(output))
+    host = assemble.host(config, plan.sweep, _notice(output))
     budget = equipping.budget(config, store, equipping.models_by_cell(plan.cells))
     models = assemble.Models(config, plan, budget, host)
     failures = loops.run(_play(prepared, models, records, tracker, output))
@@ -243,7 +289,7 @@ def _track(prepared: Prepared, tracker: Tracker, output: Console) -> int:
     publish.accounting(store, plan.sweep, table, history)
     publish.fingerprints(store, plan.sweep, models.fingerprints)
     if config.report:
-        publish.report(store, config, plan.sweep, records)
+        publish.report(store, prepared.written, plan.sweep, records)
     publish.track(tracker, store, plan, records, grouped)
     display.wait_for(output, tracker)
     _show(output, prepared, grouped, made, tracker, failures)

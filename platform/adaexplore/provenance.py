@@ -99,5 +99,8 @@ def _git(*arguments: str) -> str | None:
 
 
 def _lock_digest() -> str | None:
-    path = CHECKOUT / "requirements.lock"
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+    """Of the checkout's lock; where there is none, of the one that the installed package carries."""
+    found = [
+        path for folder in (CHECKOUT, PACKAGE) if (path := folder / "requirements.lock").is_file()
+    ]
+    return hashlib.sha256(found[0].read_bytes()).hexdigest() if found else None

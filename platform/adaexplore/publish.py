@@ -1,6 +1,7 @@
 """Publishing: what a launch writes about its sweep, and what it tells the tracker."""
 
 import json
+import os
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -8,6 +9,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from adaexplore import episode_pages, provenance
+from adaexplore.backends.vllm import procfs
 from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.experiments import (
     contents,
@@ -46,13 +48,28 @@ def documents(
     own = {
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "host": socket.gethostname(),
+        "process": process(),
         "config": config.document(),
         **provenance.collect(),
         **note,
     }
     launches.note(store, sweep, own, capped=_capped(config))
-    sweeps.enlist(store, sweep, plan.cells, selection)
-    store.put(frozen_key(sweep), frozen_document(config, sweep, plan.cells))
+    enlist(store, config, plan, selection)
+
+
+def enlist(store: Store, config: SweepConfig, plan: Plan, selection: Selection) -> bytes:
+    """Write the sweep's document and the frozen sweep, which is returned."""
+    stores.mark(store)
+    sweeps.enlist(store, plan.sweep, plan.cells, selection)
+    frozen_sweep = frozen_document(config, plan.sweep, plan.cells)
+    store.put(frozen_key(plan.sweep), frozen_sweep)
+    return frozen_sweep
+
+
+def process() -> dict[str, int]:
+    """This process by all that tells it from a later one of the same number: `pid` and `started`."""
+    own = procfs.read(os.getpid())
+    return {"pid": os.getpid(), "started": -1 if own is None else own.started}
 
 
 def frozen_document(config: SweepConfig, sweep: str, cells: Sequence[Cell]) -> bytes:

@@ -13,7 +13,7 @@ from adaexplore import arguments, assemble, course, display
 from adaexplore.arguments import Arguments
 from adaexplore.benchmark.world.episodes import World
 from adaexplore.errors import ConfigError
-from adaexplore.experiments import attempts, statuses, stored
+from adaexplore.experiments import attempts, statuses, stored, submissions
 from adaexplore.experiments.statuses import CellStatus, RunStatus, SweepStatus
 from adaexplore.experiments.stored import StoredCell, StoredSweep
 from adaexplore.experiments.stores import Store
@@ -73,6 +73,7 @@ def status(words: Sequence[str]) -> int:
             for name in wanted or stored.names(store)
         ]
         where = store.locate("sweeps")
+        sent = submissions.read(store, wanted[0])[-1:] if wanted else []
     if "json" in given.flags:
         documents = [one.document() for one in found]
         print(json.dumps(documents[0] if wanted else documents, indent=2))
@@ -80,6 +81,7 @@ def status(words: Sequence[str]) -> int:
     output = display.console()
     if wanted:
         _show_sweep(output, found[0])
+        display.show_lines(output, [display.plain(f"sent to      {one}") for one in sent])
     elif found:
         display.show_lines(output, [_summary(one) for one in found])
     else:

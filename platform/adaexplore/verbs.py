@@ -7,7 +7,9 @@ from typing import Final
 from adaexplore import (
     audit_verbs,
     author,
+    cluster_verbs,
     dataset_verbs,
+    doctor_verbs,
     frozen_verbs,
     launch,
     report_verbs,
@@ -19,10 +21,14 @@ usage: adaexplore VERB ...
 
   launch +grid=NAME ...       play a grid, or go on with it; ends with the tables
   plan +grid=NAME ...         show what a launch would do, and what it would cost
+  doctor [+grid=NAME ...]     look at everything that a launch depends on
   status [SWEEP]              how far a sweep is, or all of them
   show SWEEP EPISODE          the course of one episode
   report SWEEP ...            every table and figure, as one page and as files
   compare A B                 two sweeps against each other, episode by episode
+
+  cancel SWEEP                stop a sweep wherever it runs
+  logs SWEEP                  what a sweep says where it runs
 
   freeze +grid=NAME ...       write down all that decides a sweep, with its digests
   rerun FILE                  play a frozen sweep, unless something differs
@@ -72,7 +78,10 @@ def _plan(words: list[str]) -> int:
 
 VERBS: Final[dict[str, Callable[[list[str]], int]]] = {
     "plan": _plan,
+    "doctor": doctor_verbs.doctor,
     "status": sweep_verbs.status,
+    "cancel": cluster_verbs.cancel,
+    "logs": cluster_verbs.logs,
     "show": sweep_verbs.show,
     "report": report_verbs.make,
     "compare": report_verbs.compare,

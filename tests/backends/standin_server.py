@@ -3,8 +3,8 @@
 Run as the engine would be: `python standin_server.py --port N --served-model-name NAME ...`. What it
 does wrong stands in the variable STANDIN, several words separated by spaces. A file named `wedge` in
 its folder wedges it as engines do: `/health` stays at 200, nothing else gets on; a new server removes
-the file. The reply of a completion is its process id and the GPUs that it was given. As the engine
-does, it asks for a key below `/v1` if VLLM_API_KEY holds one.
+the file, and a POST to `/wedge` makes it. The reply of a completion is its process id, its host and the
+GPUs that it was given. As the engine does, it asks for a key below `/v1` if VLLM_API_KEY holds one.
 """
 
 import argparse
@@ -22,10 +22,12 @@ FAULTS = os.environ.get("STANDIN", "").split()
 KEY = os.environ.get("VLLM_API_KEY")
 WEDGE = Path("wedge")
 LONG_S = 600
+SLOW_S = 0.1
 WORDS = {
     "gpu-memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
     "no-model": "OSError: /nowhere is not a local folder and is not a valid model identifier",
     "address": "OSError: [Errno 98] Address already in use",
+    "held": "ValueError: Free memory on device (1.2/79.1 GiB) on startup is less than desired",
     "driver": "RuntimeError: The NVIDIA driver on your system is too old (found version 11040)",
     "unknown": "first line\nsecond line\nthe last words",
 }
@@ -54,6 +56,10 @@ class Pages(BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path == "/wedge":
+            WEDGE.touch()
+            self.reply(200, "")
+            return
         if not self.allowed():
             self.reply(401, '{"error": "Unauthorized"}')
             return
@@ -62,8 +68,12 @@ class Pages(BaseHTTPRequestHandler):
             return
         while WEDGE.exists():
             time.sleep(0.05)
+        if "slow" in FAULTS:
+            time.sleep(SLOW_S)
         done.append(1)
-        text = json.dumps({"pid": os.getpid(), "gpus": os.environ["CUDA_VISIBLE_DEVICES"]})
+        gpus = os.environ.get("CUDA_VISIBLE_DEVICES", os.environ.get("NVIDIA_VISIBLE_DEVICES"))
+        host = os.environ.get("HOSTNAME")
+        text = json.dumps({"pid": os.getpid(), "host": host, "gpus": gpus})
         self.reply(200, json.dumps({"choices": [{"message": {"content": text}}]}))
         if "short-lived" in FAULTS:
             os._exit(3)
@@ -110,6 +120,9 @@ def main():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if "children" in FAULTS:
         families()
+    if "hungry" in FAULTS:
+        held = bytearray(300_000_000)
+        time.sleep(LONG_S + len(held))
     if "never" in FAULTS:
         time.sleep(LONG_S)
     WEDGE.unlink(missing_ok=True)

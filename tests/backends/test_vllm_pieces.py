@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaexplore.backends.vllm import commands, engines, fingerprints, gpus, reasons
-from adaexplore.backends.vllm.engines import Counters
-from adaexplore.backends.vllm.progress import Progress
+from adaexplore.backends.vllm import commands, fingerprints, gpus
 from adaexplore.errors import ConfigError, ServingError
 from adaexplore.models import contents
+from adaexplore.models.engines import asking, reasons
+from adaexplore.models.engines.asking import Counters
+from adaexplore.models.engines.progress import Progress
 from adaexplore.models.profiles import Hosting, VllmProfile, Weights
 
 # -- leases ------------------------------------------------------------------------------------
@@ -183,7 +184,7 @@ def test_samples_are_summed_over_labels_and_what_is_no_number_is_left_out():
         "b 3 1700000000\nc NaN\nd +Inf\n"
     )
 
-    assert {"a_total": 21.5, "b": 3.0} == engines.totals(page)
+    assert {"a_total": 21.5, "b": 3.0} == asking.totals(page)
 
 
 def counters(*moving, requests=0):

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from adaexplore.backends.vllm import commands, ports, processes, procfs
-from adaexplore.backends.vllm.engines import session
 from adaexplore.backends.vllm.servers import Plan, Server
 from adaexplore.errors import ConfigError, ServingError
+from adaexplore.models.engines.asking import session
 from adaexplore.models.profiles import Auth, VllmProfile
 from standins import ask, config, host, log, profile
 

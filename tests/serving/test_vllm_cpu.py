@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from adaexplore.backends.vllm import commands, ports
-from adaexplore.backends.vllm.engines import Engine, session
 from adaexplore.backends.vllm.servers import Plan, Server
 from adaexplore.errors import ServingError
+from adaexplore.models.engines.asking import Engine, session
 from serving import played
 
 pytestmark = pytest.mark.vllm

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from adaexplore.backends.vllm import engines
+from adaexplore.models.engines import asking
 from serving import launched, played
 
 pytestmark = pytest.mark.vllm
@@ -66,7 +66,7 @@ def test_episodes_are_completed_though_their_engine_is_killed(model):
 
 
 def busy(sweep):
-    return engines.totals(sweep.metrics).get(engines.WAITING[0], 0) > 0
+    return asking.totals(sweep.metrics).get(asking.WAITING[0], 0) > 0
 
 
 def test_replies_keep_to_the_schema_and_histories_are_read_from_the_cache(model, monkeypatch):
@@ -97,7 +97,7 @@ def holds_key(path):
 
 def hits(sweep):
     """Prompt tokens from the cache, as the engine itself counts them."""
-    return engines.totals(sweep.metrics)["vllm:prefix_cache_hits_total"]
+    return asking.totals(sweep.metrics)["vllm:prefix_cache_hits_total"]
 
 
 def served_from_cache(sweep, model, episode):

@@ -36,6 +36,7 @@ _ATTEMPT: Final = re.compile(
 )
 _SWEEP: Final = re.compile(
     r"sweeps/[^/]+/((sweep|projector)\.json|frozen\.yaml|accounting\.csv|(tables|figures|report)/.+"
+    r"|frozen/[0-9a-f]{16}\.yaml|submissions/\d{4,}-[a-z0-9-]+\.json"
     r"|projectors/[0-9a-f]{12}\.json"
     r"|(launches|governors|served)/[^/]+\.json)"
 )

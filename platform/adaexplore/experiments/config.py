@@ -16,6 +16,7 @@ from adaexplore.benchmark.game.protocol import Protocol
 from adaexplore.benchmark.game.settings import Setting
 from adaexplore.errors import ConfigError
 from adaexplore.experiments.placements import BackendConfig
+from adaexplore.experiments.serving import ServingConfig
 from adaexplore.models.profiles import Profile
 
 T = TypeVar("T")
@@ -125,29 +126,6 @@ class BudgetConfig:
     """Token cap, input and output together; null has none."""
     confirm_over_usd: float = Field(ge=0)
     """A forecast above this is asked about before the launch."""
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class ServingConfig:
-    """How open models are served on this machine; never part of an identity."""
-
-    kind: Literal["none", "vllm_process"]
-    python: str = "python3"
-    """Interpreter of the engine's own environment; a path is relative to where the command runs."""
-    command: list[str] = Field(default_factory=lambda: ["-m", "vllm.entrypoints.openai.api_server"])
-    """Words after the interpreter; the server's own arguments follow."""
-    ready_timeout_s: float = Field(default=1800.0, gt=0)
-    """From start to first completion: the weights may have to be downloaded."""
-    progress_timeout_s: float = Field(default=300.0, gt=0)
-    """How long the engine's counters may stand still; longer than the longest prompt takes to read."""
-    stop_grace_s: float = Field(default=30.0, ge=0)
-    """From the request to end to the kill."""
-    port_start: int = Field(default=8100, ge=1024, le=65535)
-    """First port that is tried; each server takes the next free one, on loopback."""
-    gpus: list[str] | None = None
-    """Ids of the GPUs to use; null asks the driver, none at all is the CPU build."""
-    max_restarts: int = Field(default=3, ge=0)
-    """Of one server while its model is played."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -49,13 +49,13 @@ def joined(config: RayConfig, site: Site) -> Iterator[None]:
         size = _size(config, site.cores)
         with (
             heads.token(site.folder) as token,
-            _environment(heads.environment(token)),
+            environed(heads.environment(token)),
             heads.running(size, site.guard) as address,
             _driver(address, {}),
         ):
             yield
         return
-    with _environment(trials.environment(config)):
+    with environed(trials.environment(config)):
         trials.require(config)
         from adaexplore.backends.ray import nodes
 
@@ -101,7 +101,7 @@ def _restore(handler: Any) -> None:
 
 
 @contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+def environed(variables: Mapping[str, str]) -> Iterator[None]:
     """Variables that are set while the block runs; Ray reads them when it is imported."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)

@@ -1,5 +1,6 @@
 """Whether the nodes of a cluster are what a sweep needs, and how many workers they hold."""
 
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from adaexplore.backends.ray import inspection
 from adaexplore.errors import ClusterError
 from adaexplore.experiments.placements import RayConfig
 
+PAUSE_S: Final = 1.0
 ANSWER_S: Final = 120.0
 """How long a node may take: it may have to make a runtime environment first."""
 
@@ -23,7 +25,9 @@ def workers(config: RayConfig) -> int:
 
 def require(config: RayConfig, *, source: str, store: Path | None) -> None:
     """Refuse nodes without room, with other code, or that do not see the store (ClusterError)."""
-    wanted, room = config.num_workers or 1, workers(config)
+    wanted, deadline = config.num_workers or 1, time.monotonic() + config.room_s
+    while (room := workers(config)) < wanted and time.monotonic() < deadline:
+        time.sleep(PAUSE_S)
     if room < wanted:
         raise ClusterError(
             f"expected room for {wanted} workers of {config.cpus:g} processors on the cluster, got "

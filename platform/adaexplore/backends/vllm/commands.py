@@ -14,19 +14,13 @@ from typing import Final
 
 from adaexplore.backends.vllm import ports
 from adaexplore.backends.vllm.processes import Command
-from adaexplore.errors import ConfigError
-from adaexplore.experiments.config import ServingConfig
-from adaexplore.models import contents
+from adaexplore.experiments.serving import ServingConfig
+from adaexplore.models.engines import words as engine_words
 from adaexplore.models.profiles import VllmProfile
 
 KEY: Final = "VLLM_API_KEY"
 NOT_PASSED_ON: Final = ("PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS", "VIRTUAL_ENV", KEY)
-DISCREET: Final = {
-    "VLLM_NO_USAGE_STATS": "1",
-    "DO_NOT_TRACK": "1",
-    "PYTHONUNBUFFERED": "1",
-    "VLLM_HOST_IP": ports.HOST,
-}
+DISCREET: Final = {**engine_words.DISCREET, "VLLM_HOST_IP": ports.HOST}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,41 +49,8 @@ def command(
 
 
 def words(profile: VllmProfile, port: int) -> list[str]:
-    """The server's own arguments."""
-    model = served_name(profile)
-    weights = profile.weights
-    template = weights.chat_template
-    options = {
-        "--host": ports.HOST,
-        "--port": port,
-        "--model": _local(model),
-        "--served-model-name": model,
-        # A digest of a content is ours alone; the engine knows only commits.
-        "--revision": profile.revision if contents.named(profile.revision) else None,
-        "--dtype": weights.dtype,
-        "--quantization": weights.quantization,
-        "--max-model-len": weights.max_model_len,
-        "--tokenizer": None if weights.tokenizer is None else _local(weights.tokenizer),
-        "--chat-template": None if template is None else str(Path(template).absolute()),
-        "--tensor-parallel-size": profile.hosting.tensor_parallel,
-    }
-    given = [word for key, value in options.items() if value is not None for word in (key, value)]
-    # Without the flag, usage does not say how much of a prompt came from the cache.
-    return [*map(str, given), "--enable-prompt-tokens-details", *profile.hosting.arguments]
-
-
-def served_name(profile: VllmProfile) -> str:
-    """The name that calls carry: the profile's model, as it is written there.
-
-    Raises:
-        ConfigError: There is none.
-    """
-    if profile.model is None:
-        raise ConfigError(
-            "a model of kind vllm: expected a repository id or a folder, got none; add "
-            "+profiles.NAME.model=..."
-        )
-    return profile.model
+    """The server's own arguments, on this machine."""
+    return engine_words.words(profile, host=ports.HOST, port=port, folder=_local, file=_absolute)
 
 
 def _interpreter(config: ServingConfig) -> Path | str:
@@ -97,8 +58,12 @@ def _interpreter(config: ServingConfig) -> Path | str:
     return Path(config.python).absolute() if "/" in config.python else config.python
 
 
+def _absolute(path: str) -> str:
+    return str(Path(path).absolute())
+
+
 def _local(model: str) -> str:
-    return str(Path(model).absolute()) if Path(model).exists() else model
+    return _absolute(model) if Path(model).exists() else model
 
 
 def _environment(profile: VllmProfile, gpus: tuple[str, ...]) -> dict[str, str]:

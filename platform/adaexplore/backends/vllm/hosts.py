@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequen
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from adaexplore.backends.vllm import commands, engines, fingerprints, gpus, ports
+from adaexplore.backends.vllm import commands, fingerprints, gpus, ports
 from adaexplore.backends.vllm.servers import Plan, Server
-from adaexplore.experiments.config import ServingConfig
+from adaexplore.experiments.serving import ServingConfig
 from adaexplore.models import secrets
+from adaexplore.models.engines import asking, words
 from adaexplore.models.hosts import Served
 from adaexplore.models.profiles import VllmProfile
 
@@ -66,7 +67,7 @@ class VllmHost:
         self._notify(f"server of {name}: waiting for {size} of {', '.join(self._leases.ids)}")
         granted = await stack.enter_async_context(self._leases.lease(size))
         headers, _ = secrets.headers(name, profile)
-        http = await stack.enter_async_context(engines.session(headers))
+        http = await stack.enter_async_context(asking.session(headers))
         self._folder.mkdir(parents=True, exist_ok=True)
         servers = []
         for replica in range(hosting.replicas):
@@ -85,7 +86,7 @@ class VllmHost:
             name=name,
             command=commands.command(self._config, profile, place, key=secrets.key(name, profile)),
             port=place.port,
-            served=commands.served_name(profile),
+            served=words.served_name(profile),
             log=self._folder / f"{name}-{place.port}.log",
         )
 

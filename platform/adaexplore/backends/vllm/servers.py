@@ -13,12 +13,13 @@ from typing import Final
 
 import aiohttp
 
-from adaexplore.backends.vllm import ports, processes, procfs, reasons
-from adaexplore.backends.vllm.engines import CanaryError, Engine
+from adaexplore.backends.vllm import ports, processes, procfs
 from adaexplore.backends.vllm.processes import Command, Run
-from adaexplore.backends.vllm.progress import Progress
 from adaexplore.errors import ServingError
-from adaexplore.experiments.config import ServingConfig
+from adaexplore.experiments.serving import ServingConfig
+from adaexplore.models.engines import reasons
+from adaexplore.models.engines.asking import CanaryError, Engine
+from adaexplore.models.engines.progress import Progress, sample
 
 POLL_S: Final = 0.2
 """Pause between two looks at whether a server is there."""
@@ -192,22 +193,10 @@ class Server:
             looking.cancel()
 
     async def _look(self, run: Run, progress: Progress) -> None:
-        """Keep looking at the counters; where they stand still, see whether a canary moves them."""
         while True:
             run.members()  # remembered, should the guard be killed
-            progress.note(await self.engine.counters(), time.monotonic())
-            if progress.doubtful(time.monotonic()):
-                await self._probe(progress)
+            await sample(self.engine, self.plan.served, progress)
             await asyncio.sleep(self._config.progress_timeout_s / LOOKS)
-
-    async def _probe(self, progress: Progress) -> None:
-        try:
-            # Short enough to look at the counters again before the server is given up.
-            timeout_s = self._config.progress_timeout_s / 4
-            await self.engine.canary(self.plan.served, timeout_s=timeout_s)
-        except (CanaryError, TimeoutError, aiohttp.ClientError):
-            return
-        progress.answered(time.monotonic())
 
     def _say(self, what: str) -> None:
         self._notify(f"server of {self.plan.name}: {what}")

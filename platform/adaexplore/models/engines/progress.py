@@ -6,9 +6,12 @@ time a canary is sent, which must move them; if nothing has moved for the whole 
 engine is stuck. A long prompt may move nothing until it is read, so the time allowed is minutes.
 """
 
+import time
 from dataclasses import dataclass
 
-from adaexplore.backends.vllm.engines import Counters
+import aiohttp
+
+from adaexplore.models.engines.asking import CanaryError, Counters, Engine
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,3 +46,16 @@ class Progress:
         """The fault in words."""
         waiting = "unknown" if self.last is None else str(self.last.requests)
         return f"nothing moved for {self.timeout_s:g} s (requests in the engine: {waiting})"
+
+
+async def sample(engine: Engine, served: str, progress: Progress) -> None:
+    """Look at the counters once; where they stand still, see whether a canary moves them."""
+    progress.note(await engine.counters(), time.monotonic())
+    if not progress.doubtful(time.monotonic()):
+        return
+    try:
+        # Short enough to look at the counters again before the server is given up.
+        await engine.canary(served, timeout_s=progress.timeout_s / 4)
+    except (CanaryError, TimeoutError, aiohttp.ClientError):
+        return
+    progress.answered(time.monotonic())

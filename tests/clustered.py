@@ -1,0 +1,276 @@
+"""Sweeps on a test bed: its nodes and services, launches as processes, and what is left of them."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import boto3
+from botocore.config import Config
+from k8s.testbed import images
+from k8s.testbed.api import path
+from k8s.testbed.beds import Bed
+
+from adaexplore.backends.kubernetes.manifests import common
+from rooms import Room, eventually
+
+ROOT = Path(__file__).parent.parent
+BUCKET = "adaexplore"
+KEY, SECRET = "AKCLUSTER", "canary-secret-of-the-store"
+IMAGE = "registry.example/adaexplore@sha256:" + "5" * 64
+REAL = "registry.example/vllm:cpu"
+"""An image with the real engine, where there is one here."""
+STANDIN = ROOT / "tests" / "backends" / "standin_server.py"
+DEADLINE_S = 300
+SMALL = [
+    "backend.kubernetes.head={cpu: '1', memory: 3Gi, ephemeral: 1Gi}",
+    "backend.kubernetes.worker={cpu: '1', memory: 3Gi, ephemeral: 1Gi}",
+    "backend.kubernetes.workers=1",
+    "backend.kubernetes.follow_s=0.3",
+    "backend.kubernetes.ttl_after_finished_s=1",
+]
+"""As little as a real Ray runs with, and gone as soon as it has ended."""
+
+
+def copied(folder: Path) -> Path:
+    """A copy of what the image holds: the checkout may be worked on while tests run."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("platform", "conf", "jobs"):
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    shutil.copy(ROOT / "requirements.lock", folder)
+    return folder
+
+
+def image(source: Path) -> images.Image:
+    """The project's image, of this environment and a copy of the checkout."""
+    return images.of_project(Path(sys.executable), source)
+
+
+def engine_images():
+    """The real engine's image, if `make vllm-env` has been here."""
+    python = ROOT / ".venv-vllm" / "bin" / "python"
+    return {REAL.partition(":")[0]: images.of_python(python, ROOT)} if python.exists() else {}
+
+
+def free_port(host="127.0.0.1"):
+    """A port of an address that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def standin(host="127.0.0.1", faults=""):
+    """The address of a stand-in for an engine on this machine; `slow` bounds how fast a sweep can be."""
+    port = free_port(host)
+    words = [sys.executable, str(STANDIN), "--host", host, "--port", str(port)]
+    process = subprocess.Popen(
+        [*words, "--served-model-name", "some/model"], env={**os.environ, "STANDIN": faults}
+    )
+    try:
+        eventually(lambda: answers(f"http://{host}:{port}/health"))
+        yield f"http://{host}:{port}/v1"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def answers(url):
+    """Whether a page is there."""
+    try:
+        with urllib.request.urlopen(url, timeout=2) as page:  # noqa: S310 (ours)
+            return page.status == 200
+    except OSError:
+        return False
+
+
+def client(endpoint):
+    """A client of the bucket."""
+    return boto3.client(
+        "s3", endpoint_url=endpoint, aws_access_key_id=KEY, aws_secret_access_key=SECRET,
+        region_name="us-east-1", config=Config(retries={"total_max_attempts": 3}),
+    )  # fmt: skip
+
+
+def furnish(room: Room) -> None:
+    """What the chart and an administrator put into a namespace: accounts and Secrets."""
+    for account in ("adaexplore-driver", "adaexplore-worker", "adaexplore-server"):
+        room.make("ServiceAccount", account)
+    room.make("Secret", "adaexplore-ray-token", stringData={"auth_token": "5" * 64})
+    keys = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
+    room.make("Secret", "adaexplore-s3", stringData={**keys, "AWS_EC2_METADATA_DISABLED": "true"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Where a test launches: a room of the bed, a prefix of the bucket, a folder of its own."""
+
+    room: Room
+    bed: Bed
+    source: Path
+    endpoint: str
+    prefix: str
+    folder: Path
+    kubeconfig: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def store(self):
+        """Words that name the store."""
+        return [
+            "store=s3", f"store.bucket={BUCKET}", f"store.endpoint={self.endpoint}",
+            f"store.prefix={self.prefix}",
+        ]  # fmt: skip
+
+    @property
+    def words(self):
+        """Words that play in the cluster."""
+        return [
+            "backend=kubernetes", f"backend.kubernetes.image={IMAGE}", *SMALL,
+            f"backend.kubernetes.namespace={self.room.name}",
+            "backend.kubernetes.secrets=[adaexplore-s3]", "tracking=none", *self.store,
+        ]  # fmt: skip
+
+    @property
+    def variables(self):
+        """The environment of somebody at a laptop."""
+        few = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        return {
+            **few, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_EC2_METADATA_DISABLED": "true", "KUBECONFIG": str(self.kubeconfig),
+            "PYTHONPATH": str(self.source / "platform"), "PYTHONDONTWRITEBYTECODE": "1",
+            **self.environment,
+        }  # fmt: skip
+
+    def command(self, *words):
+        """A verb, to its end: its code and what it wrote."""
+        return self._run("adaexplore", words, self.folder)
+
+    def front_door(self, *words, override=()):
+        """`python -m platform.launch` in a checkout, to its end."""
+        return self._run("platform.launch", [*words, *self.words, *override], self.source)
+
+    def _run(self, module, words, folder):
+        return subprocess.run(
+            [sys.executable, "-m", module, *words], cwd=folder, env=self.variables,
+            capture_output=True, text=True, check=False, timeout=DEADLINE_S,
+        )  # fmt: skip
+
+    def launch(self, *words, override=()):
+        """A launch in the cluster, to its end."""
+        return self.command("launch", *words, *self.words, *override)
+
+    def begun(self, *words, override=()):
+        """A launch in the cluster that goes on."""
+        return Launch(self, [*words, *self.words, *override])
+
+    def tables(self, sweep):
+        """The score tables in the store, by name."""
+        found = client(self.endpoint)
+        prefix = f"{self.prefix}/sweeps/{sweep}/tables/"
+        listed = found.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
+        made = {}
+        for entry in listed:
+            body = found.get_object(Bucket=BUCKET, Key=entry["Key"])["Body"].read()
+            made[entry["Key"].rpartition("/")[2]] = body
+        found.close()
+        return made
+
+    def results(self):
+        """How many results are in the store."""
+        return sum(key.endswith("/result.json") for key in self.keys("cells/"))
+
+    def objects(self):
+        """How many objects of sweeps are in the store."""
+        return len(self.keys("sweeps/")) + len(self.keys("cells/"))
+
+    def keys(self, below):
+        """Keys of the store below a prefix, as the bucket lists them."""
+        found = client(self.endpoint)
+        pages = found.get_paginator("list_objects_v2").paginate(
+            Bucket=BUCKET, Prefix=f"{self.prefix}/{below}"
+        )
+        keys = [entry["Key"] for page in pages for entry in page.get("Contents", [])]
+        found.close()
+        return keys
+
+    def rayjobs(self):
+        """All RayJobs of the room."""
+        return self.room.admin.items(self.room.path("RayJob"))
+
+    def left(self, *, finished=True):
+        """What is in the namespace and was not there before: kinds with names.
+
+        `finished` leaves out what a finished RayJob keeps until its time comes.
+        """
+        kept = {one["metadata"]["name"] for one in self.rayjobs()} if finished else set()
+        found = []
+        for kind in ("RayJob", "RayCluster", "Job", "Pod", "Service", "Lease"):
+            for one in self.room.admin.items(self.room.path(kind)):
+                name = one["metadata"]["name"]
+                owner = one["metadata"].get("labels", {}).get("job-name", name)
+                if not (kind in ("RayJob", "Job", "Pod") and owner in kept):
+                    found.append(f"{kind}/{name}")
+        return found
+
+    def require_clean(self):
+        """Nothing is left but what a finished RayJob keeps: itself and its submitter's log."""
+        eventually(lambda: not self.left(), 60)
+
+
+class Launch:
+    """A launch that goes on, and what it says."""
+
+    def __init__(self, site, words):
+        self.output = site.folder / f"launch-{time.monotonic_ns()}.txt"
+        with self.output.open("wb") as file:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "adaexplore", "launch", *words],
+                cwd=site.folder, env=site.variables, stdout=file, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+
+    @property
+    def said(self):
+        return self.output.read_text()
+
+    def until(self, holds, seconds=DEADLINE_S):
+        """Wait for something while the launch goes on."""
+        deadline = time.monotonic() + seconds
+        while not holds():
+            assert self.process.poll() is None, f"the launch ended: {self.said}"
+            assert time.monotonic() < deadline, f"waited in vain: {self.said}"
+            time.sleep(0.1)
+
+    def ended(self, seconds=DEADLINE_S):
+        """Its exit code."""
+        return self.process.wait(seconds)
+
+    def interrupt(self):
+        """Ctrl-C."""
+        self.process.send_signal(signal.SIGINT)
+        return self.ended(60)
+
+    def kill(self):
+        """Whatever it is at."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def pods(room, component):
+    """Pods of one component of the project in a room."""
+    return room.pods(**{common.COMPONENT: component})
+
+
+def processes(room):
+    """Folders of the pods of a room that its nodes still hold."""
+    uids = {pod["metadata"]["uid"] for pod in room.admin.items(path("Pod", room.name))}
+    folders = room.bed.folder.glob("nodes/*/pods/*")
+    return [one for one in folders if one.name in uids]
