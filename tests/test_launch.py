@@ -70,10 +70,11 @@ def whole(tmp_path_factory):
 def test_the_last_paths_printed_are_the_tables_and_the_report(whole, capsys):
     run(f"runs_dir={whole}", "report=true")
     out = capsys.readouterr().out
-    tables, report = (Path(line.split()[-1]) for line in out.strip().splitlines()[-2:])
+    tables, report, opener = (line.split()[-1] for line in out.strip().splitlines()[-3:])
 
-    assert {f"{name}.csv" for name in TABLES} == {path.name for path in tables.iterdir()}
-    assert report.read_bytes().startswith(b"<!DOCTYPE html>")
+    assert {f"{name}.csv" for name in TABLES} == {path.name for path in Path(tables).iterdir()}
+    assert Path(report).read_bytes().startswith(b"<!DOCTYPE html>")
+    assert Path(report).absolute().as_uri() == opener
     assert "finished  18, to play 0" in out
     assert "Main table" in out
     assert "Ablations" in out

@@ -52,10 +52,11 @@ def again(runs, name, *words):
 def test_a_launch_ends_with_a_report_and_its_place(tmp_path, capsys):
     play(tmp_path / "runs")
     out, _ = lines(capsys)
-    last = out.strip().splitlines()[-1]
+    *_, last, opener = out.strip().splitlines()
     page = tmp_path / "runs" / "sweeps" / "mine" / "report" / "report.html"
 
     assert f"report:            {page}" == last
+    assert f"open the report:   python3 -m webbrowser {page.as_uri()}" == opener
     assert page.read_bytes().startswith(b"<!DOCTYPE html>")
     assert (page.parent / "tables" / "main_results.csv").is_file()
 

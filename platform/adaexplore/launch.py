@@ -15,6 +15,7 @@ from rich.console import Console
 from adaexplore import (
     assemble,
     checkup,
+    conclusion,
     configure,
     dispatch,
     display,
@@ -260,7 +261,8 @@ def _elsewhere(prepared: Prepared, options: "Options", output: Console) -> int:
         records = _read_finished(after.store, after.plan, NoTracker())
         grouped = _grouped(after, records)
         if records:
-            _show(output, after, grouped, tables.all_tables(grouped), NoTracker(), [])
+            made = tables.all_tables(grouped)
+            conclusion.show(output, _ended(after, grouped, made, []), NoTracker())
         return dispatch.concluded(ending, after.config, after.store, after.plan, output)
 
 
@@ -292,8 +294,20 @@ def _track(prepared: Prepared, tracker: Tracker, output: Console) -> int:
         publish.report(store, prepared.written, plan.sweep, records)
     publish.track(tracker, store, plan, records, grouped)
     display.wait_for(output, tracker)
-    _show(output, prepared, grouped, made, tracker, failures)
+    conclusion.show(output, _ended(prepared, grouped, made, failures), tracker)
     return PARTIAL if failures else DONE
+
+
+def _ended(
+    prepared: Prepared,
+    grouped: dict[Group, list[EpisodeRecord]],
+    made: Sequence[Table],
+    failures: Sequence[Outcome],
+) -> conclusion.Ended:
+    return conclusion.Ended(
+        sweep=prepared.plan.sweep, config=prepared.config, store=prepared.store,
+        grouped=grouped, made=made, failures=failures,
+    )  # fmt: skip
 
 
 def _usages(prepared: Prepared) -> dict[Group, Usage]:
@@ -369,46 +383,6 @@ def _add_stored(prepared: Prepared, cell_id: str, records: Records) -> None:
         return
     for episode_id, key in attempts.finished(prepared.store, cell_id).items():
         records[cell_id, episode_id] = attempts.read_result(prepared.store, key)
-
-
-# -- what is shown -----------------------------------------------------------------------------
-
-
-def _show(
-    output: Console,
-    prepared: Prepared,
-    grouped: dict[Group, list[EpisodeRecord]],
-    made: Sequence[Table],
-    tracker: Tracker,
-    failures: list[Outcome],
-) -> None:
-    display.show_main(output, grouped)
-    display.show_rates(output, grouped)
-    display.show_ablation(output, next(table for table in made if table.name == "ablation"))
-    lines = [
-        f"failed: {o.job.cell.label} {o.job.key.episode_id}: {o.failure}" for o in failures[:10]
-    ]
-    if failures:
-        lines.append(
-            f"{len(failures)} episodes failed and are in no table; launch again to go on with them"
-        )
-    if (trouble := tracker.trouble()) is not None:
-        lines.append(
-            f"MLflow is behind ({trouble}); the sweep is complete without it: "
-            f"'adaexplore sync {prepared.plan.sweep}' completes it"
-        )
-    elif (where := tracker.where()) is not None:
-        lines.append(f"look at the runs:  {where}")
-    base = f"sweeps/{prepared.plan.sweep}"
-    locate = prepared.store.locate
-    lines += [
-        f"frozen config:     {locate(publish.frozen_key(prepared.plan.sweep))}",
-        f"figure:            {locate(f'{base}/figures/ca_by_batch.png')}",
-        f"tables:            {locate(f'{base}/tables')}",
-    ]
-    if prepared.config.report:
-        lines.append(f"report:            {locate(publish.report_key(prepared.plan.sweep))}")
-    display.show_lines(output, lines)
 
 
 if __name__ == "__main__":
