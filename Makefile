@@ -7,7 +7,7 @@ ENGINE := .venv-vllm
 ENGINE_CUDA := .venv-vllm-cuda
 ALL := .venv-all
 STARTED := $(shell date +%s)
-CLUSTER_LIMIT ?= 600
+CLUSTER_LIMIT ?= 720
 
 .PHONY: diagnostics test bench lint lock clean vllm-env vllm-cuda-env test-vllm test-gpu \
   stack stack-down stack-clean test-stack postgresql chaos control-plane-packages test-cluster \
@@ -138,7 +138,7 @@ test-charts: $(ALL)/.installed
 
 # A real API server, pods that really run, RayJobs on real Ray; builds the control plane once (root,
 # Debian 12). Then sweeps in that cluster, model servers and all that dies. Two test beds side by side.
-test-cluster: $(ALL)/.installed control-plane-packages test-charts
+test-cluster: $(ALL)/.installed control-plane-packages test-charts vllm-env
 	PYTHONPATH=. timeout --kill-after=10 1500 $(ALL)/bin/python -m k8s.testbed build
 	@echo "control plane: $$(( $$(date +%s) - $(STARTED) )) s"
 	timeout --kill-after=10 $(CLUSTER_LIMIT) $(ALL)/bin/python -m pytest -m cluster -n 2 --dist worksteal --durations=10 tests/cluster
