@@ -402,3 +402,11 @@ def test_outside_a_checkout_nothing_is_said_of_its_state(monkeypatch, tmp_path):
     found = provenance.collect()
 
     assert (None, None) == (found["commit"], found["dirty"])
+
+
+def test_pods_do_not_serve_outside_a_cluster_and_nothing_is_written(capsys):
+    image = "serving.kubernetes.image=r.example/engine:1"
+    run("serving=kubernetes", image, code=2)
+
+    assert "this process is in none; add backend=kubernetes" in capsys.readouterr().err
+    assert [] == list(Path().iterdir())

@@ -116,6 +116,14 @@ def host(config: SweepConfig, sweep: str, notify: Callable[[str], None]) -> Mode
     return VllmHost(config.serving, Path(config.runs_dir) / "serving", notify=notify)
 
 
+def check_serving(config: SweepConfig) -> None:
+    """Refuse, before anything is written, a way of serving that is not to be had here (ConfigError)."""
+    if config.serving.kind == "kubernetes" and config.backend.kind != "kubernetes":
+        from adaexplore.backends.kubernetes import surroundings
+
+        surroundings.check()
+
+
 def cores() -> int:
     """Processors that this process may use, which on a shared machine are not all there are."""
     if hasattr(os, "sched_getaffinity"):

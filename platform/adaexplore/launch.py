@@ -140,6 +140,7 @@ def start(
     """
     output = display.console()
     assemble.check_models(config)
+    assemble.check_serving(config)
     if config.backend.kind == "kubernetes" and not options.dry_run:
         checkup.require_placed(config)
     prepared = replace(prepare(config, redo=options.redo), written=written or config)
