@@ -8,7 +8,7 @@ brought back, the body of the context is cancelled and the context raises the re
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 
 import aiohttp
@@ -22,7 +22,7 @@ from adaexplore.backends.kubernetes.surroundings import Surroundings
 from adaexplore.errors import ClusterError
 from adaexplore.experiments.serving import ServingConfig
 from adaexplore.models import secrets
-from adaexplore.models.engines import asking, words
+from adaexplore.models.engines import asking, side_by_side, words
 from adaexplore.models.hosts import Served
 from adaexplore.models.profiles import VllmProfile
 
@@ -76,7 +76,7 @@ class KubernetesHost:
             await self._start(name, servers)
             fingerprint = await fingerprints.collect(servers[0], profile)
             urls = tuple(f"{server.plan.address}/v1" for server in servers)
-            async with _watched(servers):
+            async with side_by_side.watched(servers):
                 yield Served(base_urls=urls, fingerprint=fingerprint)
 
     # -- starting and stopping -----------------------------------------------------------------
@@ -105,7 +105,7 @@ class KubernetesHost:
 
     async def _stop(self, name: str, servers: Sequence[Server]) -> None:
         try:
-            await _together(server.stop() for server in servers)
+            await side_by_side.together(server.stop() for server in servers)
         except ClusterError as error:  # what was played is played: the owner's end is theirs too
             self._notify(f"server of {name}: could not be removed: {error}")
         self._places.discard(name)
@@ -183,26 +183,3 @@ def of_this_pod(
     """The host of a driver that runs in a pod; ConfigError outside of one."""
     surroundings.check()
     return KubernetesHost(config, lambda: surroundings.here(sweep), notify=notify)
-
-
-@asynccontextmanager
-async def _watched(servers: Sequence[Server]) -> AsyncIterator[None]:
-    """Watch servers while the body runs; the first that is given up ends the body."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            watches = [group.create_task(server.watch()) for server in servers]
-            yield
-            for watch in watches:
-                watch.cancel()
-    except BaseExceptionGroup as several:
-        raise several.exceptions[0] from None
-
-
-async def _together(acts: Iterable[Coroutine[None, None, None]]) -> None:
-    """Do things side by side; the first error cancels the others and is raised alone."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for act in acts:
-                group.create_task(act)
-    except BaseExceptionGroup as several:
-        raise several.exceptions[0] from None

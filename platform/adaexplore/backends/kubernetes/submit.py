@@ -34,7 +34,9 @@ async def under_way(cluster: Cluster, sweep: str) -> str | None:
 async def of_sweep(cluster: Cluster, sweep: str) -> list[observations.Json]:
     """All RayJobs of a sweep in the namespace."""
     found = await cluster.items("rayjobs", labels={common.SWEEP: common.label_value(sweep)})
-    own = [one for one in found if one["metadata"]["annotations"].get(common.SWEEP_ID) == sweep]
+    own = [
+        one for one in found if one["metadata"].get("annotations", {}).get(common.SWEEP_ID) == sweep
+    ]
     return sorted(own, key=lambda one: int(one["metadata"]["labels"][common.ATTEMPT]))
 
 

@@ -6,8 +6,7 @@ brought back, the body of the context is cancelled and the context raises the re
 sweep goes on retrying against an address where nobody will ever answer.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from adaexplore.backends.vllm import commands, fingerprints, gpus, ports
 from adaexplore.backends.vllm.servers import Plan, Server
 from adaexplore.experiments.serving import ServingConfig
 from adaexplore.models import secrets
-from adaexplore.models.engines import asking, words
+from adaexplore.models.engines import asking, side_by_side, words
 from adaexplore.models.hosts import Served
 from adaexplore.models.profiles import VllmProfile
 
@@ -55,7 +54,7 @@ class VllmHost:
             servers = await self._start(stack, name, profile)
             fingerprint = await fingerprints.collect(servers[0], profile)
             urls = tuple(f"{server.plan.address}/v1" for server in servers)
-            async with _watched(servers):
+            async with side_by_side.watched(servers):
                 yield Served(base_urls=urls, fingerprint=fingerprint)
 
     async def _start(self, stack: AsyncExitStack, name: str, profile: VllmProfile) -> list[Server]:
@@ -77,8 +76,10 @@ class VllmHost:
             place = commands.Place(port=claim.port, gpus=ids, folder=self._folder)
             plan = self._plan(name, profile, place)
             servers.append(Server(plan, self._config, http, self._notify))
-        stack.push_async_callback(lambda: _together(server.stop() for server in servers))
-        await _together(server.start() for server in servers)
+        stack.push_async_callback(
+            lambda: side_by_side.together(server.stop() for server in servers)
+        )
+        await side_by_side.together(server.start() for server in servers)
         return servers
 
     def _plan(self, name: str, profile: VllmProfile, place: commands.Place) -> Plan:
@@ -89,26 +90,3 @@ class VllmHost:
             served=words.served_name(profile),
             log=self._folder / f"{name}-{place.port}.log",
         )
-
-
-@asynccontextmanager
-async def _watched(servers: Sequence[Server]) -> AsyncIterator[None]:
-    """Watch servers while the body runs; the first that is given up ends the body."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            watches = [group.create_task(server.watch()) for server in servers]
-            yield
-            for watch in watches:
-                watch.cancel()
-    except BaseExceptionGroup as several:
-        raise several.exceptions[0] from None
-
-
-async def _together(acts: Iterable[Coroutine[None, None, None]]) -> None:
-    """Do things side by side; the first error cancels the others and is raised alone."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for act in acts:
-                group.create_task(act)
-    except BaseExceptionGroup as several:
-        raise several.exceptions[0] from None
