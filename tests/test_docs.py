@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,8 @@ def test_no_machine_is_named_in_the_project():
     files = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    home = str(ROOT.parent) + "/"
+    shared = Path(tempfile.gettempdir())  # every machine has that one
+    home = str(ROOT if ROOT.parent == shared else ROOT.parent) + "/"
     found = [
         name
         for name in files.splitlines()
