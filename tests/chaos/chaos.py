@@ -17,7 +17,9 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import wait
 from pathlib import Path
+from threading import Lock
 
 from tests.chaos.dying import DyingStore, Fuse
 from tests.chaos.victim import GRID, play
@@ -27,17 +29,22 @@ from adaexplore.experiments import journals as reading
 
 KILLS_A_CHAIN = 3
 CHILDREN = multiprocessing.get_context("forkserver")
+# A process that starts asks after all others, and an exit code can be read once: two threads that
+# ask at the same time would tell one of them 255.
+ASKING = Lock()
 
 
 def launch_in(folder, fuse=None, kill_at=None):
     """Exit code of a launch that may be killed from outside after so many journaled replies."""
     child = CHILDREN.Process(target=play, args=(folder, fuse))
-    child.start()
-    while kill_at is not None and child.exitcode is None:
-        if journaled(folder) >= kill_at:
-            child.kill()
-        time.sleep(0.001)  # what has been written kills it, not the clock
-    child.join()
+    with ASKING:
+        child.start()
+    while not wait([child.sentinel], None if kill_at is None else 0.001):
+        if journaled(folder) >= kill_at:  # what has been written kills it, not the clock
+            os.kill(child.pid, signal.SIGKILL)
+            kill_at = None
+    with ASKING:
+        child.join()
     return child.exitcode
 
 
