@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from adaexplore.benchmark.game import replies
+from adaexplore.benchmark.game import prompts, replies
 from adaexplore.benchmark.game.environment import Environment
 from adaexplore.benchmark.game.protocol import Protocol
 from adaexplore.benchmark.game.replies import RejectedError
@@ -201,6 +201,24 @@ class Machine(RuleBasedStateMachine):
             assert list(zip(names, rows, strict=True)) == [
                 (case["context_id"], case["raw_values"]) for case in pending["cases"]
             ]
+
+    @invariant()
+    def card_is_written_as_it_is(self):
+        """Also where its text was made before, for another agent."""
+        card = self.environment.card()
+
+        assert f"Current state: {json.dumps(card, ensure_ascii=False)}" == prompts.state(card)
+
+    @invariant()
+    def cases_are_worth_what_the_rule_says(self):
+        for result in self.environment.results[-8:]:
+            drifted = self.setting.drifts and result.batch_number > self.world.episode.change_batch
+            rule = self.world.episode.post if drifted else self.world.episode.pre
+            iid = self.setting.cases == "iid"
+            batches = self.world.episode.iid_cases if iid else self.world.episode.cases
+            row = batches[result.batch_number - 1][int(result.context_id[5:]) % 8 - 1]
+
+            assert self.world.utilities(rule, [row]) == [result.utilities]
 
     @invariant()
     def totals_agree(self):

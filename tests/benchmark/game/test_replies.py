@@ -85,7 +85,7 @@ def test_a_call_is_read_as_written(call, ascii_only, indent, parsing):
         (f"{PLAIN} That reveals it.", "not one JSON object"),
         (f"{PLAIN}{PLAIN}", "not one JSON object"),
         (f"{PLAIN},", "not one JSON object"),
-        (f"\ufeff{PLAIN}", "not one JSON object"),
+        (f"\ufeff{PLAIN}", "not one JSON object: Unexpected UTF-8 BOM"),
         (f"\u00a0{PLAIN}", "not one JSON object"),
         (PLAIN.replace('"', "'"), "not one JSON object"),
         (PLAIN[:-1], "not one JSON object"),

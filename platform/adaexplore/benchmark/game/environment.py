@@ -15,6 +15,7 @@ from adaexplore.benchmark.game.protocol import TOOLS, Protocol
 from adaexplore.benchmark.game.records import CaseRecord, ProbeRecord
 from adaexplore.benchmark.game.replies import Call, RejectedError, quoted
 from adaexplore.benchmark.game.settings import Setting
+from adaexplore.benchmark.game.written import Written
 from adaexplore.benchmark.world import constraints, utility
 from adaexplore.benchmark.world.episodes import Batches, Row, World, case_id
 from adaexplore.benchmark.world.fields import Field
@@ -99,12 +100,19 @@ class Environment:
             return "every batch window must be probed here; reveal the batch with probe_batch"
         return None
 
-    def _pending(self) -> dict[str, Any]:
-        cases = [
-            {"context_id": case_id(self.batch_number, i), "raw_values": self._world.numbers(row)}
-            for i, row in enumerate(self._rows)
-        ]
-        return {"batch_id": self.batch_id, "batch_number": self.batch_number, "cases": cases}
+    def _pending(self) -> Written:
+        shown = self._world.kept.get((self.batch_number, self._rows))
+        if shown is None:
+            cases = [
+                {
+                    "context_id": case_id(self.batch_number, i),
+                    "raw_values": self._world.numbers(row),
+                }
+                for i, row in enumerate(self._rows)
+            ]
+            batch = {"batch_id": self.batch_id, "batch_number": self.batch_number, "cases": cases}
+            shown = self._world.kept[self.batch_number, self._rows] = Written(batch)
+        return shown
 
     @property
     def _rows(self) -> tuple[Row, ...]:
@@ -270,7 +278,7 @@ class Environment:
         return {key: ACTIONS.index(action) for key, action in actions.items()}
 
     def _finish(self, chosen: dict[str, int]) -> None:
-        for i, values in enumerate(self._world.utilities(self._rule, self._rows)):
+        for i, values in enumerate(self._world.batch_utilities(self._rule, self._rows)):
             context_id = case_id(self.batch_number, i)
             result = CaseRecord(
                 context_id=context_id,
@@ -286,8 +294,8 @@ class Environment:
 
     def finished_batch(self) -> list[CaseRecord]:
         """Results of the batch that completed last."""
-        number = self.results[-1].batch_number
-        return [result for result in self.results if result.batch_number == number]
+        size = len(self._batches[self.results[-1].batch_number - 1])
+        return self.results[-size:]
 
 
 def shown(value: float) -> float:
@@ -338,6 +346,8 @@ class _Legal:
     def hundredths(self, value: object) -> int | str:
         """The grid value of a number in a probe, or what is wrong with it."""
         kinds = "a whole number" if self._whole else "a number"
+        if type(value) is int and self._low <= value <= self._high:
+            return value * 100
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
             return f"expected {kinds}, got {quoted(value)}"
         if not self._least <= value <= self._most:

@@ -8,12 +8,13 @@ Whether the rule drifts is not among these. `DIGEST` stands for all of them in a
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from adaexplore.benchmark.game import calculator
 from adaexplore.benchmark.game.protocol import Protocol
 from adaexplore.benchmark.game.settings import Setting
+from adaexplore.benchmark.game.written import Written, encode
 from adaexplore.benchmark.world import constraints
 from adaexplore.benchmark.world.episodes import BATCH_SIZE, World
 
@@ -251,12 +252,16 @@ def first(world: World, card: dict[str, Any]) -> str:
 
 def state(card: dict[str, Any]) -> str:
     """The `Current state` card as text."""
-    return _STATE + _json(card)
+    items = (
+        f'"{name}": {value.text if isinstance(value, Written) else encode(value)}'
+        for name, value in card.items()
+    )
+    return f"{_STATE}{{{', '.join(items)}}}"
 
 
 def result(payload: dict[str, Any]) -> str:
     """An `Environment result` as text, ending where the card begins."""
-    return f"{_RESULT}{_json(payload)}\n\n"
+    return f"{_RESULT}{encode(payload)}\n\n"
 
 
 def rejection(reasons: Sequence[str], message: str) -> dict[str, Any]:
@@ -301,6 +306,3 @@ def clipped(text: str) -> str:
     if not whole.strip():
         return EMPTY_ECHO
     return whole if len(whole) <= ECHO_CHARS else f"{whole[:ECHO_CHARS]}..."
-
-
-_json: Final[Callable[[dict[str, Any]], str]] = json.JSONEncoder(ensure_ascii=False).encode

@@ -23,6 +23,7 @@ _FENCE: Final = re.compile(r"\s*```(?:json|JSON)?[ \t]*\n(.*?)\n?```\s*", re.DOT
 # A bracket, or a whole string, whose brackets are none. An unclosed string runs to the end, so that no
 # input is scanned twice.
 _STRUCTURE: Final = re.compile(r'"[^"\\]*(?:\\(?:.|\Z)[^"\\]*)*(?:"|\Z)|([\[{\]}])', re.DOTALL)
+_BOM: Final = "\ufeff"
 _DEEPER: Final = {"": 0, "[": 1, "{": 1, "]": -1, "}": -1}
 
 
@@ -75,13 +76,7 @@ def read_object(
     if _depth(body) > MAX_DEPTH:
         raise RejectedError([f"the reply is nested deeper than {MAX_DEPTH} levels"])
     try:
-        document = json.loads(
-            body,
-            parse_int=_integer,
-            parse_float=_decimal,
-            parse_constant=_refuse_constant,
-            object_pairs_hook=_unique,
-        )
+        document = json.loads(body) if body.startswith(_BOM) else _read(body)
     except json.JSONDecodeError as error:
         raise RejectedError(
             [
@@ -141,3 +136,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(document) != len(pairs):
         raise ValueError("an object has the same key twice")
     return document
+
+
+_read: Final = json.JSONDecoder(
+    parse_int=_integer,
+    parse_float=_decimal,
+    parse_constant=_refuse_constant,
+    object_pairs_hook=_unique,
+).decode
+"""As `json.loads` with these arguments, which makes a decoder anew for every text."""

@@ -51,4 +51,4 @@ def score(calibration: Calibration, evidence: Floats) -> Floats:
     width = np.where(
         centred < 0.0, calibration.q50 - calibration.q25, calibration.q75 - calibration.q50
     )
-    return np.clip(0.5 * centred / width, -1.0, 1.0)
+    return np.minimum(np.maximum(0.5 * centred / width, -1.0), 1.0)

@@ -109,7 +109,19 @@ class World:
 
     def utilities(self, rule: Rule, rows: Sequence[Row]) -> list[utility.Utilities]:
         """Unrounded utilities of the four actions for each row under a rule."""
-        return [utility.utilities(float(s)) for s in self.scores(rule, rows)] if len(rows) else []
+        return [utility.utilities(s) for s in self.scores(rule, rows).tolist()] if rows else []
+
+    def batch_utilities(self, rule: Rule, rows: tuple[Row, ...]) -> list[utility.Utilities]:
+        """As `utilities`, for a batch of cases: kept, since all models and settings meet the same."""
+        worth: list[utility.Utilities] | None = self.kept.get((rule, rows))
+        if worth is None:
+            worth = self.kept[rule, rows] = self.utilities(rule, rows)
+        return worth
+
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What is made of an episode once and shown to every agent, by what it was made of."""
+        return {}
 
     def numbers(self, row: Row) -> dict[str, int | float]:
         """A row as the numbers that the agent sees, by field id."""

@@ -103,5 +103,9 @@ class Field:
 
     def normalise(self, hundredths: Hundredths) -> Floats:
         """Values on [-1, 1], same shape (paper, normalisation of relevant fields)."""
-        span = self.maximum - self.minimum
-        return 2.0 * (hundredths / 100.0 - self.minimum) / span - 1.0
+        return normalise(hundredths, self.minimum, self.maximum)
+
+
+def normalise(hundredths: Hundredths, low: float | Floats, high: float | Floats) -> Floats:
+    """Grid values on [-1, 1] between bounds that broadcast (paper, normalisation of relevant fields)."""
+    return 2.0 * (hundredths / 100.0 - low) / (high - low) - 1.0

@@ -18,7 +18,7 @@ import numpy as np
 
 from adaexplore.benchmark.world import constraints
 from adaexplore.benchmark.world.domains import Domain
-from adaexplore.benchmark.world.fields import PROFILES, Field, Floats, Hundredths
+from adaexplore.benchmark.world.fields import PROFILES, Field, Floats, Hundredths, normalise
 
 MAX_REJECTED: Final = 0.90
 """A constraint that rejects a larger share of draws rejects the candidate."""
@@ -51,7 +51,9 @@ class Population:
 
 def normalised(fields: tuple[Field, ...], values: Hundredths) -> dict[str, Floats]:
     """Normalised columns of grid values, shape (n, d), by field id."""
-    return {field.field_id: field.normalise(values[:, i]) for i, field in enumerate(fields)}
+    low, high = (np.array([getattr(f, end) for f in fields]) for end in ("minimum", "maximum"))
+    columns = normalise(values, low, high).T
+    return {field.field_id: column for field, column in zip(fields, columns, strict=True)}
 
 
 def draw(
