@@ -64,13 +64,51 @@ def test_a_log_that_was_torn_gives_what_was_acknowledged_and_no_more(tmp_path):
         assert data.endswith(b"\n")
 
 
-def test_a_journal_that_was_moved_away_stays_away(tmp_path):
+def test_a_journal_that_is_moved_away_stays_away(tmp_path):
+    """By a person, once the store has been opened again; or while its writer goes on."""
     live, dead = tmp_path / "live", tmp_path / "dead"
-    grow(FolderStore(live), "ab", 2)
+    store = FolderStore(live)
+    grow(store, "ab", 2)
     shutil.copytree(live, dead)
-    (dead / "j" / "a").unlink()
+    FolderStore(dead)
+    for root in (live, dead):
+        (root / "j" / "a").unlink()
+    store.close()
 
     assert ["j/b"] == list(FolderStore(dead).keys("j/"))
+    assert ["j/b"] == list(FolderStore(live).keys("j/"))
+    assert [] == list((live / "writers").iterdir())
+
+
+def test_after_the_machine_died_names_and_ends_of_attempts_are_there(tmp_path):
+    """Files that no sync had named, and files of no bytes, as a rename without a sync leaves them."""
+    live, dead = tmp_path / "live", tmp_path / "dead"
+    store = FolderStore(live)
+    lost, empty = (f"cells/c/{name}/attempt-0001-{store.writer}" for name in "ab")
+    for key in (lost, empty):
+        store.create(f"{key}/journal.jsonl", b"head\n").append(b"line\n").result()
+        store.put(f"{key}/result.json", b"the result")
+    shutil.copytree(live, dead)
+    shutil.rmtree(dead / "cells/c/a")
+    for name in ("journal.jsonl", "result.json"):
+        (dead / empty / name).write_bytes(b"")
+    store = FolderStore(dead)
+
+    for key in (lost, empty):
+        assert b"head\nline\n" == store.get(f"{key}/journal.jsonl")
+        assert b"the result" == store.get(f"{key}/result.json")
+
+
+def test_what_others_may_write_too_is_never_written_again(tmp_path):
+    """A table that a living launcher wrote is not undone when the log of a dead one is read."""
+    live, dead = tmp_path / "live", tmp_path / "dead"
+    store = FolderStore(live)
+    grow(store, "a", 2)
+    store.put("sweeps/s/tables/runs.csv", b"old")
+    FolderStore(live).put("sweeps/s/tables/runs.csv", b"new")
+    shutil.copytree(live, dead)
+
+    assert b"new" == FolderStore(dead).get("sweeps/s/tables/runs.csv")
 
 
 def test_a_long_log_is_emptied_and_nothing_is_lost(tmp_path, monkeypatch):

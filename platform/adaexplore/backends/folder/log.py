@@ -1,14 +1,14 @@
-"""The write-ahead log of one writer: many journals grow with one sync.
+"""The write-ahead log of one writer: many files are written with one sync.
 
-Hundreds of episodes wait for their replies to be durable at any time, and to sync each journal by
-itself costs more than everything else that a call needs. So an append is written to its journal at
+Hundreds of episodes begin, go on and end at any time, and to sync each of their files by itself costs
+more than everything else that a call needs. So what a writer alone owns is written to its file at
 once, and a thread takes all that wait, writes them to one log, syncs the log, and acknowledges them
 together: two system calls a batch, since each lets a busy interpreter take the thread's turn. After a
-crash of the process the journals are whole as they are; after one of the machine, whoever opens the
-store next writes what the log holds into them again. A log is emptied when its journals are synced.
+crash of the process the files are whole as they are; after one of the machine, whoever opens the
+store next writes what the log holds into them again. A log is emptied when its files are synced.
 
 Form: one line `offset length crc32 key`, then the bytes, again and again; the first entry that does
-not check was never acknowledged, and ends the log.
+not check was never acknowledged, and ends the log. What stands at offset 0 makes its file.
 """
 
 import fcntl
@@ -16,8 +16,10 @@ import os
 import queue
 import threading
 import time
+import uuid
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -30,11 +32,12 @@ GATHER_S: Final = 0.002
 cost the client less."""
 CHECKPOINT_BYTES: Final = 16 << 20
 """A log that is longer is emptied."""
+SYNCS_AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Bytes that stand at the end of a journal and are not durable yet."""
+    """Bytes that stand in a file and are not durable yet."""
 
     key: str
     offset: int
@@ -50,19 +53,19 @@ class Append:
 class CommitLog:
     """The log of a living writer; it holds a lock for as long as its process lives."""
 
-    def __init__(self, path: Path) -> None:
-        """Make the log and take its lock.
+    def __init__(self, root: Path, path: Path) -> None:
+        """Make the log of files below `root`, and take its lock.
 
         Raises:
             OSError: It cannot be made.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path
+        self._root, self._path = root, path
         self._handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
         fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        sync_folder(path.parent)
-        self._journals: set[int] = set()
-        self._syncing = threading.Lock()
+        sync(path.parent)
+        self._unsynced: set[str] = set()
+        """Keys of files that only the log makes durable."""
         self._waiting: queue.SimpleQueue[Append | None] = queue.SimpleQueue()
         self._size = 0
         self._fault: OSError | None = None
@@ -70,25 +73,17 @@ class CommitLog:
         self._thread.start()
 
     def append(self, append: Append) -> None:
-        """Make bytes durable that a journal holds; their future is done when they are."""
+        """Make bytes durable that their file holds; their future is done when they are."""
         self._waiting.put(append)
 
-    def opened(self, handle: int) -> None:
-        """A journal will grow."""
-        with self._syncing:
-            self._journals.add(handle)
-
-    def closed(self, handle: int) -> None:
-        """A journal is synced and grows no more; it may be closed when this returns."""
-        with self._syncing:
-            self._journals.discard(handle)
-
     def close(self) -> None:
-        """Stop, and remove the log, unless a journal could not be synced and still needs it."""
+        """Stop, and remove the log, unless a file could not be synced and still needs it."""
         self._waiting.put(None)
         self._thread.join()
-        if self._fault is None and not self._journals:
-            self._path.unlink(missing_ok=True)
+        with suppress(OSError):
+            if self._fault is None:
+                self._checkpoint()
+                self._path.unlink(missing_ok=True)
         os.close(self._handle)
 
     def _work(self) -> None:
@@ -111,6 +106,7 @@ class CommitLog:
             write_all(self._handle, entries)
             os.fdatasync(self._handle)
             self._size += len(entries)
+            self._unsynced.update([append.key for append in batch])
             if self._size > CHECKPOINT_BYTES:
                 self._checkpoint()
         except OSError as error:
@@ -122,9 +118,12 @@ class CommitLog:
                 append.done.set_result(None)
 
     def _checkpoint(self) -> None:
-        with self._syncing:
-            for handle in self._journals:
-                os.fdatasync(handle)
+        """Sync the files themselves, with the folders that name them, and empty the log."""
+        folders = {folder for key in self._unsynced for folder in Path(key).parents}
+        names = {Path(key) for key in self._unsynced} | folders
+        with ThreadPoolExecutor(SYNCS_AT_ONCE) as pool:
+            list(pool.map(sync, [self._root / name for name in names]))
+        self._unsynced.clear()
         os.ftruncate(self._handle, 0)
         self._size = 0
 
@@ -168,10 +167,12 @@ def _entries(data: bytes) -> Iterator[tuple[str, int, bytes]]:
 
 
 def _write_again(path: Path, offset: int, data: bytes) -> None:
-    """Let a journal hold these bytes there; a journal that somebody has removed stays away."""
+    """Let a file hold these bytes there; one without its beginning was removed, and stays away."""
     try:
         handle = os.open(path, os.O_RDWR)
     except FileNotFoundError:
+        if offset == 0:
+            place(path, data, synced=True)
         return
     try:
         if os.pread(handle, len(data), offset) != data:
@@ -188,10 +189,29 @@ def write_all(handle: int, data: bytes) -> None:
         view = view[os.write(handle, view) :]
 
 
-def sync_folder(folder: Path) -> None:
-    """Make a folder's new names durable."""
-    handle = os.open(folder, os.O_RDONLY)
+def place(path: Path, data: bytes, *, synced: bool) -> None:
+    """Write a file whole: whoever reads it sees the old bytes or the new, after a crash too if synced."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex[:12]}"
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        with temporary.open("wb") as file:
+            file.write(data)
+            if synced:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    if synced:
+        sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Make a file's bytes or a folder's names durable; what somebody has removed needs nothing."""
+    with suppress(FileNotFoundError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,9 +1,9 @@
 """The folder store: plain files under one folder.
 
-Objects are written to a temporary file, synced and renamed into place, so a reader never sees half
-of one and a crash leaves the old or the new. Journals grow through the writer's log (`log.py`), on
-which the writer holds a lock for as long as its process lives: the system frees it when the process
-dies, however it dies.
+Objects are written to a temporary file and renamed into place, so a reader never sees half of one and
+a crash leaves the old or the new. What a writer alone owns, journals above all, is made durable by its
+log (`log.py`), on which the writer holds a lock for as long as its process lives: the system frees it
+when the process dies, however it dies. Everything else is synced by itself.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from adaexplore.backends.folder.faults import store_error
-from adaexplore.backends.folder.log import Append, CommitLog, recover, sync_folder, write_all
+from adaexplore.backends.folder.log import Append, CommitLog, place, recover, write_all
 from adaexplore.errors import StoreError
 
 T = TypeVar("T")
@@ -43,9 +43,14 @@ class FolderStore:
             self._gone(log)
 
     def put(self, key: str, data: bytes) -> None:
-        """Write an object whole, synced before it takes its name."""
+        """Write an object whole; durable when this returns."""
         path = self._path(key)
-        self._guard(path, lambda: _replace(path, data))
+        owned = f"-{self.writer}/" in key
+        self._guard(path, lambda: place(path, data, synced=not owned))
+        if owned:
+            done: Future[None] = Future()
+            self._own_log().append(Append(key, 0, data, done))
+            done.result()
 
     def get(self, key: str) -> bytes | None:
         """The object's bytes, or None."""
@@ -61,10 +66,11 @@ class FolderStore:
 
     def keys(self, prefix: str) -> list[str]:
         """All keys below a prefix, sorted; temporary files are not keys."""
-        start = self._path(prefix)
+        start = f"{self.root}/{prefix}".rstrip("/")
+        skipped = len(str(self.root)) + 1
         found = []
         for folder, _, names in os.walk(start):
-            below = Path(folder).relative_to(self.root).as_posix()
+            below = folder[skipped:]
             found += [f"{below}/{name}" for name in names if not name.startswith(".")]
         return sorted(found)
 
@@ -79,10 +85,11 @@ class FolderStore:
                 handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o644)
             except FileExistsError:
                 return None
-            write_all(handle, data)
-            os.fsync(handle)
-            sync_folder(path.parent)
-            return FileAppender(path, handle, key, log)
+            appender = FileAppender(path, handle, key, log)
+            begun = appender.append(data)  # durable before whatever is appended next
+            if begun.done():  # it was not written
+                begun.result()
+            return appender
 
         return self._guard(path, start)
 
@@ -108,7 +115,7 @@ class FolderStore:
         with self._opening:
             if self._log is None:
                 path = self._path(f"{WRITERS}/{self.writer}")
-                self._log = self._guard(path, lambda: CommitLog(path))
+                self._log = self._guard(path, lambda: CommitLog(self.root, path))
             return self._log
 
     @contextmanager
@@ -149,11 +156,10 @@ class FileAppender:
     """A file that grows through its writer's log."""
 
     def __init__(self, path: Path, handle: int, key: str, log: CommitLog) -> None:
-        """Take over an open file that holds its first bytes, durable."""
+        """Take over an open, empty file."""
         self._path, self._handle, self._key, self._log = path, handle, key, log
-        self._size = os.fstat(handle).st_size
+        self._size = 0
         self._fault: OSError | None = None
-        log.opened(handle)
 
     def append(self, data: bytes) -> "Future[None]":
         """Add bytes; a short write is an error, and its torn line is found on reading."""
@@ -175,23 +181,6 @@ class FileAppender:
         """Nothing to do: a file has no parts."""
 
     def close(self) -> None:
-        """Sync and close the file, so that the log need not keep it."""
+        """Close the file; what was appended is in the log until that is emptied."""
         with suppress(OSError):
-            os.fdatasync(self._handle)
-            self._log.closed(self._handle)
             os.close(self._handle)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex[:12]}"
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
