@@ -148,6 +148,22 @@ def test_a_close_right_behind_an_append_loses_nothing_and_touches_no_other_file(
     assert {b"head\n" + b"x" * 10_000 + b"\n"} == {store.get(key) for key in store.keys("j/")}
 
 
+def test_a_closed_writer_writes_nothing_more_and_says_so(tmp_path):
+    """As when a launch breaks off while threads still end their episodes."""
+    store = FolderStore(tmp_path)
+    appender = store.create("j", b"head\n")
+    store.close()
+    late = appender.append(b"late\n")
+
+    with pytest.raises(StoreError, match="closed"):
+        late.result(timeout=60)
+    with pytest.raises(StoreError, match="closed"):
+        store.put(f"cells/c/e/attempt-0001-{store.writer}/result.json", b"{}")
+    with pytest.raises(StoreError, match="closed"):
+        store.create("k", b"head\n")
+    assert [] == list((tmp_path / "writers").iterdir())
+
+
 def test_a_killed_writer_is_seen_dead_and_its_journals_are_whole(tmp_path):
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()

@@ -26,6 +26,7 @@ from typing import Final
 from zlib import crc32
 
 from adaexplore.backends.folder.faults import store_error
+from adaexplore.errors import StoreError
 
 GATHER_S: Final = 0.002
 """How long the first append of a batch waits for others: far below any model's latency, and fewer syncs
@@ -67,6 +68,8 @@ class CommitLog:
         self._unsynced: set[str] = set()
         """Keys of files that only the log makes durable."""
         self._waiting: queue.SimpleQueue[Append | None] = queue.SimpleQueue()
+        self._ending = threading.Lock()
+        self._ended = False
         self._size = 0
         self._fault: OSError | None = None
         self._thread = threading.Thread(target=self._work, name="journal log", daemon=True)
@@ -74,11 +77,17 @@ class CommitLog:
 
     def append(self, append: Append) -> None:
         """Make bytes durable that their file holds; their future is done when they are."""
-        self._waiting.put(append)
+        with self._ending:
+            if not self._ended:
+                self._waiting.put(append)
+                return
+        append.done.set_exception(StoreError(f"{self._path}: this writer has been closed"))
 
     def close(self) -> None:
-        """Stop, and remove the log, unless a file could not be synced and still needs it."""
-        self._waiting.put(None)
+        """Commit what waits, and remove the log, unless a file could not be synced and still needs it."""
+        with self._ending:
+            self._ended = True
+            self._waiting.put(None)
         self._thread.join()
         with suppress(OSError):
             if self._fault is None:

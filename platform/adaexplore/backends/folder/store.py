@@ -38,6 +38,7 @@ class FolderStore:
         self.writer = uuid.uuid4().hex[:12]
         self._log: CommitLog | None = None
         self._opening = threading.Lock()
+        self._closed = False
         self._guard(root, lambda: root.mkdir(parents=True, exist_ok=True))
         for log in sorted((root / WRITERS).glob("*")):
             self._gone(log)
@@ -103,9 +104,11 @@ class FolderStore:
 
     def close(self) -> None:
         """Stop being a writer."""
-        if self._log is not None:
-            self._log.close()
-            self._log = None
+        with self._opening:
+            self._closed = True
+            if self._log is not None:
+                self._log.close()
+                self._log = None
 
     def _gone(self, log: Path) -> bool:
         return self._guard(log, lambda: recover(self.root, log))
@@ -113,6 +116,8 @@ class FolderStore:
     def _own_log(self) -> CommitLog:
         """The log of this writer, there before anything is created in its name."""
         with self._opening:
+            if self._closed:
+                raise StoreError(f"{self.root}: the writer {self.writer} has been closed")
             if self._log is None:
                 path = self._path(f"{WRITERS}/{self.writer}")
                 self._log = self._guard(path, lambda: CommitLog(self.root, path))
