@@ -62,18 +62,19 @@ class HttpTransport:
         self._route = route
         self._patience = patience
         self._session: aiohttp.ClientSession | None = None
+        self._timeout: aiohttp.ClientTimeout | None = None
 
     async def send(self, call: HttpCall) -> HttpAnswer:
         """The server's answer; CallFaultError of kind timeout or network if there was none."""
         import aiohttp
 
         session = self._session or self._open()
-        timeout = aiohttp.ClientTimeout(
-            total=call.timeout_s, sock_connect=min(self._patience.connect_timeout_s, call.timeout_s)
-        )
+        if self._timeout is None or self._timeout.total != call.timeout_s:  # nearly always the same
+            connect_s = min(self._patience.connect_timeout_s, call.timeout_s)
+            self._timeout = aiohttp.ClientTimeout(total=call.timeout_s, sock_connect=connect_s)
         try:
             async with session.request(
-                call.method, call.url, headers=call.headers, data=call.body, timeout=timeout,
+                call.method, call.url, headers=call.headers, data=call.body, timeout=self._timeout,
                 proxy=self._route.proxy, allow_redirects=False,
             ) as answer:  # fmt: skip
                 return HttpAnswer(

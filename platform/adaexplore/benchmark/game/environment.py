@@ -23,6 +23,9 @@ from adaexplore.benchmark.world.rules import Rule
 from adaexplore.benchmark.world.utility import ACTIONS
 
 Decision = Literal["explore", "act", "done"]
+_NEW: Final = {"values"}
+_CHANGED: Final = {"base_context_id", "changes"}
+"""Keys of the two ways to probe."""
 _WHOLE: Final = Decimal(1)
 _CENT: Final = Decimal("0.01")
 
@@ -37,6 +40,7 @@ class Environment:
         self._protocol = protocol
         cases = world.episode.cases if setting.cases == "controlled" else world.episode.iid_cases
         self._batches: Batches = cases[: protocol.batches]
+        self._constraints = world.constraints
         self._fields = {field.field_id: _Legal(field) for field in world.fields}
         self._probed: dict[str, Row] = {}
         self._earned = 0.0
@@ -190,9 +194,9 @@ class Environment:
 
     def _read_probe(self, probe: object, where: str, faults: list[str]) -> tuple[str | None, Row]:
         """(base id, row) of one probe; what is wrong with it is added to `faults`."""
-        if isinstance(probe, dict) and set(probe) == {"values"}:
+        if isinstance(probe, dict) and probe.keys() == _NEW:
             base, given, start = None, probe["values"], None
-        elif isinstance(probe, dict) and set(probe) == {"base_context_id", "changes"}:
+        elif isinstance(probe, dict) and probe.keys() == _CHANGED:
             base, given = probe["base_context_id"], probe["changes"]
             start = self._probed.get(base) if isinstance(base, str) else None
             if start is None:
@@ -212,7 +216,9 @@ class Environment:
         self, given: dict[str, Any], start: Row | None, where: str, faults: list[str]
     ) -> Row:
         fields = self._fields
-        own = [f"{where}: unknown field {quoted(key)}" for key in given if key not in fields]
+        own = []
+        if not given.keys() <= fields.keys():
+            own = [f"{where}: unknown field {quoted(key)}" for key in given if key not in fields]
         values = {} if start is None else dict(zip(fields, start, strict=True))
         for field_id in fields if start is None else filter(given.__contains__, fields):
             if field_id not in given:
@@ -223,10 +229,10 @@ class Environment:
                 own.append(f"{where}.{field_id}: {value}")
             else:
                 values[field_id] = value
-        if not own:
-            own += [
+        if self._constraints and not own:
+            own = [
                 f"{where}: breaks the constraint {constraints.to_text(c.expression)}"
-                for c in self._world.constraints
+                for c in self._constraints
                 if not constraints.holds(c.expression, values)
             ]
         faults += own

@@ -73,7 +73,7 @@ def read_object(
         raise RejectedError([f"the reply has {len(text)} characters; the limit is {max_chars}"])
     fenced = _FENCE.fullmatch(text) if parsing == "lenient" else None
     body = fenced[1] if fenced else text
-    if _depth(body) > MAX_DEPTH:
+    if body.count("{") + body.count("[") > MAX_DEPTH and _depth(body) > MAX_DEPTH:
         raise RejectedError([f"the reply is nested deeper than {MAX_DEPTH} levels"])
     try:
         document = json.loads(body) if body.startswith(_BOM) else _read(body)
