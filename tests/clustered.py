@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.request
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import boto3
@@ -20,6 +20,7 @@ from k8s.testbed.beds import Bed
 
 from adaexplore.backends.kubernetes.manifests import common
 from rooms import Room, eventually
+from serving import make_model
 
 ROOT = Path(__file__).parent.parent
 BUCKET = "adaexplore"
@@ -54,9 +55,13 @@ def image(source: Path) -> images.Image:
 
 
 def engine_images():
-    """The real engine's image, if `make vllm-env` has been here."""
+    """The real engine's image with the folder of small models, if `make vllm-env` has been here."""
     python = ROOT / ".venv-vllm" / "bin" / "python"
-    return {REAL.partition(":")[0]: images.of_python(python, ROOT)} if python.exists() else {}
+    if not python.exists():
+        return {}
+    engine = images.of_python(python, ROOT)
+    needs = (*engine.needs, str(make_model.cache()))
+    return {REAL.partition(":")[0]: replace(engine, needs=needs)}
 
 
 def free_port(host="127.0.0.1"):

@@ -9,6 +9,7 @@ from k8s.testbed import images
 from adaexplore.backends.kubernetes.manifests import common
 from chart_views import CHART, only, render, values
 from rooms import eventually
+from serving import make_model
 
 ROOT = Path(__file__).parent.parent
 VLLM = ROOT / ".venv-vllm" / "bin" / "python"
@@ -49,8 +50,7 @@ def case(name, faults="", *, answers=1, hosting=None, **changes):
 
 def vllm_image():
     """The real engine's environment, with the folder of small models."""
-    models = Path.home() / ".cache" / "adaexplore" / "models"
-    found = images.of_python(VLLM, models)
+    found = images.of_python(VLLM, make_model.cache())
     return dataclasses.replace(found, environment={"PYTHONUNBUFFERED": "1"})
 
 
