@@ -88,30 +88,25 @@ class Player:
         return {lane for lane in lanes if lane.done()}
 
     async def _play_lane(self, lane: Lane, queue: asyncio.Queue[Outcome]) -> None:
+        waiting = deque(lane.jobs)
         async with lane.open() as connect:
-            async for outcome in self._play_jobs(lane.jobs, connect):
-                await queue.put(outcome)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(min(self.concurrency, len(waiting))):
+                        group.create_task(self._play_jobs(waiting, connect, queue))
+            except BaseExceptionGroup as faults:  # a full disk fails several at once
+                raise faults.exceptions[0] from None
 
-    async def _play_jobs(self, jobs: Sequence[Job], connect: Connect) -> AsyncIterator[Outcome]:
-        waiting = deque(jobs)
-        running: set[asyncio.Task[Outcome]] = set()
-        done: set[asyncio.Task[Outcome]] = set()
-        try:
-            while waiting or running:
-                while waiting and len(running) < self.concurrency:
-                    running.add(asyncio.create_task(self._play_job(waiting.popleft(), connect)))
-                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    outcome = task.result()
-                    if outcome.elsewhere:
-                        waiting.append(outcome.job)
-                    else:
-                        yield outcome
-        finally:
-            for task in running:
-                task.cancel()
-            # `done` too: a full disk fails several tasks at once, and each must be heard.
-            await asyncio.gather(*running, *done, return_exceptions=True)
+    async def _play_jobs(
+        self, waiting: deque[Job], connect: Connect, queue: asyncio.Queue[Outcome]
+    ) -> None:
+        """Play one job after the other while any wait."""
+        while waiting:
+            outcome = await self._play_job(waiting.popleft(), connect)
+            if outcome.elsewhere:
+                waiting.append(outcome.job)
+            else:
+                queue.put_nowait(outcome)
 
     async def _play_job(self, job: Job, connect: Connect) -> Outcome:
         outcome = await play_job(job, connect(job), self.store, self.protocol, on_call=self.on_call)
