@@ -360,6 +360,23 @@ def test_sigterm_counts_as_ctrl_c(whole):
     assert tables(whole) == tables("runs")
 
 
+def test_sigterm_ends_a_launch_that_ignores_ctrl_c():
+    """As one does that a script has put into the background."""
+    deaf = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+    child = subprocess.Popen(
+        [*deaf, sys.executable, "-m", "adaexplore.launch", *GRID, "seeds=[0,1,2,3]"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while journaled("runs") < 20:
+        time.sleep(0.002)
+    child.send_signal(signal.SIGINT)
+    child.send_signal(signal.SIGTERM)
+    _, stderr = child.communicate()
+
+    assert (3, 1) == (child.returncode, stderr.count("\n"))
+    assert "run the same command again" in stderr
+
+
 @pytest.mark.parametrize(
     "words", [("launch", "+grid=smoke", "tracking=none"), ("dataset", "stats", "first"), ("dataset", "list")]
 )  # fmt: skip

@@ -83,10 +83,17 @@ def document(text: bytes) -> dict[str, Any] | None:
     if not mark or tail != _check(body) + b'"}':
         return None
     try:
-        found: dict[str, Any] = json.loads(body)
+        found: dict[str, Any] = _loads(body)
     except (ValueError, RecursionError):  # no line of ours, whatever its check says
         return None
     return found
+
+
+def _loads(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:  # half a character, or a number that only Python's JSON has
+        return json.loads(body)
 
 
 def read(data: bytes, where: str) -> Journal | None:

@@ -49,7 +49,8 @@ class Body:
         del self._said[same:], self._parts[same:]
         for message in request.messages[same:]:
             part = orjson.dumps({"role": message.role, "content": message.content})
-            self._parts.append(b"," + part if self._parts else part)
+            comma = b"," if self._parts else b""
+            self._parts.append(b"%b%b" % (comma, part))  # a copy: the original holds a large buffer
             self._said.append(message)
         return b"".join((self._head, *self._parts, b"]", self._format(request), b"}"))
 

@@ -33,6 +33,8 @@ GATHER_S: Final = 0.002
 cost the client less."""
 CHECKPOINT_BYTES: Final = 16 << 20
 """A log that is longer is emptied."""
+CHECKPOINT_FILES: Final = 2000
+"""A log that stands for more files is emptied."""
 SYNCS_AT_ONCE: Final = 16
 
 
@@ -116,7 +118,7 @@ class CommitLog:
             os.fdatasync(self._handle)
             self._size += len(entries)
             self._unsynced.update([append.key for append in batch])
-            if self._size > CHECKPOINT_BYTES:
+            if self._size > CHECKPOINT_BYTES or len(self._unsynced) > CHECKPOINT_FILES:
                 self._checkpoint()
         except OSError as error:
             self._fault = error

@@ -67,13 +67,8 @@ class FolderStore:
 
     def keys(self, prefix: str) -> list[str]:
         """All keys below a prefix, sorted; temporary files are not keys."""
-        start = f"{self.root}/{prefix}".rstrip("/")
-        skipped = len(str(self.root)) + 1
-        found = []
-        for folder, _, names in os.walk(start):
-            below = folder[skipped:]
-            found += [f"{below}/{name}" for name in names if not name.startswith(".")]
-        return sorted(found)
+        start = f"{self.root}/{prefix}"
+        return self._guard(Path(start), lambda: sorted(_below(start, prefix)))
 
     def create(self, key: str, data: bytes) -> "FileAppender | None":
         """Start a growing file; None if it exists."""
@@ -189,3 +184,17 @@ class FileAppender:
         """Close the file; what was appended is in the log until that is emptied."""
         with suppress(OSError):
             os.close(self._handle)
+
+
+def _below(folder: str, prefix: str) -> Iterator[str]:
+    """Keys below a folder and its prefix, both with a slash at the end; none if it is not there."""
+    try:
+        entries = os.scandir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    with entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _below(f"{entry.path}/", f"{prefix}{entry.name}/")
+            elif not entry.name.startswith("."):
+                yield f"{prefix}{entry.name}"

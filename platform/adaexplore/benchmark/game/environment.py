@@ -42,7 +42,7 @@ class Environment:
         self._batches: Batches = cases[: protocol.batches]
         self._constraints = world.constraints
         self._fields = {field.field_id: _Legal(field) for field in world.fields}
-        self._probed: dict[str, Row] = {}
+        self._probed: dict[str, ProbeRecord] = {}
         self._earned = 0.0
         self._after_calculator = False
         self.batch_number = 1
@@ -188,7 +188,7 @@ class Environment:
             for i, ((base, row), values) in enumerate(zip(read, utilities, strict=True))
         ]
         self.probes.extend(answered)
-        self._probed |= {probe.context_id: probe.row for probe in answered}
+        self._probed |= {probe.context_id: probe for probe in answered}
         self.decision = "act"
         return {"results": [_probe_feedback(probe) for probe in answered]}
 
@@ -198,10 +198,11 @@ class Environment:
             base, given, start = None, probe["values"], None
         elif isinstance(probe, dict) and probe.keys() == _CHANGED:
             base, given = probe["base_context_id"], probe["changes"]
-            start = self._probed.get(base) if isinstance(base, str) else None
-            if start is None:
+            earlier = self._probed.get(base) if isinstance(base, str) else None
+            if earlier is None:
                 faults.append(f"{where}: {quoted(base)} is not the id of an earlier probe result")
                 return None, ()
+            base, start = earlier.context_id, earlier.row
         else:
             faults.append(f"{where}: expected 'values', or 'base_context_id' with 'changes'")
             return None, ()
