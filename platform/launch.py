@@ -7,6 +7,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 try:
     from adaexplore.launch import main
+
+    if __name__ == "__main__":
+        main()
 except ModuleNotFoundError as missing:
     print(
         f"error: {missing.name} is missing: run 'make .venv/.installed' and use .venv/bin/python, "
@@ -14,6 +17,3 @@ except ModuleNotFoundError as missing:
         file=sys.stderr,
     )
     sys.exit(4)
-
-if __name__ == "__main__":
-    main()

@@ -23,8 +23,9 @@ from adaexplore.backends.mlflow.child import Child
 from adaexplore.backends.mlflow.library import Library
 from adaexplore.backends.mlflow.service import ServiceError
 from adaexplore.backends.mlflow.tracker import MlflowTracker, Target
-from adaexplore.experiments import attempts, contents, projections, stored
+from adaexplore.experiments import attempts, contents, projections, stored, tallies
 from adaexplore.experiments.config import TrackingConfig
+from adaexplore.experiments.tallies import Tally
 
 SWEEP = "shown"
 GRID = ["+grid=main", "models=[random,oracle]", "settings=[default,stationary]", "dataset.limit=2",
@@ -78,7 +79,7 @@ def tell(tracker, where, *, upto=None):
         for key in attempts.finished(where.store, cell.cell_id).values()
     ]
     for cell, record in told[:upto]:
-        tracker.episode(cell, record)
+        tracker.episode(cell, record.episode_id, lambda record=record: record)
     return told
 
 
@@ -86,15 +87,15 @@ def finish(tracker, where):
     """Tell a tracker of cells and sweep, the same way."""
     sweep = stored.read(where.store, SWEEP)
     ids = sweep.selection.episode_ids
-    records = {}
+    tallied = []
     for cell in sweep.cells:
-        done = attempts.finished(where.store, cell.cell_id)
-        found = [attempts.read_result(where.store, done[i]) for i in ids if i in done]
-        records |= {(cell.cell_id, record.episode_id): record for record in found}
+        tally = Tally.of(stored.records(where.store, cell.cell_id, ids))
+        tallied.append((cell.group, tally))
         files = projections.cell_artifacts(where.store, cell, ids)
-        tracker.cell(cell, contents.cell_values(found, len(ids)), files)
-    grouped = stored.grouped(sweep, records)
-    values = contents.sweep_values(grouped, sweep.runs - len(records))
+        tracker.cell(cell, contents.cell_values(tally, len(ids)), files)
+    missing = sweep.runs - sum(tally.counted.runs for _, tally in tallied)
+    pooled = {g: contents.pooled(t) for g, t in tallies.grouped(tallied).items()}
+    values = contents.sweep_values(pooled, missing)
     tracker.finish(values, projections.sweep_artifacts(where.store, SWEEP))
 
 

@@ -83,10 +83,10 @@ def test_nothing_is_loaded_twice_through_the_lent_path():
 
 def test_a_python_without_the_dependencies_is_told_what_to_do():
     done = subprocess.run(
-        [sys.executable, "-S", "-E", "-m", "platform.launch", "--help"],
+        [sys.executable, "-S", "-E", "-m", "platform.launch", "+grid=smoke"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
 
     assert 4 == done.returncode
-    assert done.stderr.startswith("error: rich is missing: run 'make .venv/.installed'")
+    assert done.stderr.startswith("error: yaml is missing: run 'make .venv/.installed'")
     assert 1 == done.stderr.count("\n")

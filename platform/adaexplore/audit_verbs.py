@@ -16,7 +16,7 @@ from rich.console import Console
 from adaexplore import arguments, assemble, display
 from adaexplore.backends.folder import store_error
 from adaexplore.errors import ConfigError, TrackingError
-from adaexplore.experiments import attempts, audits, stored, tables
+from adaexplore.experiments import attempts, audits, stored
 from adaexplore.experiments.audits import Audit, Finding
 from adaexplore.experiments.config import Places
 from adaexplore.experiments.stored import StoredSweep
@@ -64,7 +64,7 @@ def replay(words: Sequence[str]) -> int:
         sweep = stored.read(store, name)
         audit = _audit(store, sweep)
         found = [*audit.of_cells()] or _replayed(audit, output)
-        made = () if found else tables.all_tables(stored.grouped(sweep, audit.records))
+        made = () if found else audit.tables()
         if made and list(store.keys(f"sweeps/{name}/tables/")):
             found = list(audits.table_findings(store, name, made))
     _print(output, found)

@@ -11,13 +11,14 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
-from adaexplore import dispatch, display, launch, opening, publish
+from adaexplore import dispatch, display, launching, opening, publish
 from adaexplore.authoring import datasets
 from adaexplore.errors import ConfigError
 from adaexplore.experiments import drifts, frozen, grids, relocations
 from adaexplore.experiments.config import SweepConfig
 from adaexplore.experiments.drifts import Difference
 from adaexplore.experiments.frozen import Frozen
+from adaexplore.preparing import Options
 
 DIGEST: Final = "ADAEXPLORE_FROZEN_SHA256"
 """Variable with the SHA-256 of the file, in hex: it marks a driver that a launch has sent."""
@@ -53,8 +54,8 @@ def play(uri: str) -> int:
         }
     }
     redo = frozenset(filter(None, os.environ.get(dispatch.REDO, "").split(",")))
-    options = launch.Options(dry_run=False, yes=True, redo=redo)
-    return launch.start(relocations.in_cluster(given), options, note=note, written=given)
+    options = Options(dry_run=False, yes=True, redo=redo)
+    return launching.start(relocations.in_cluster(given), options, note=note, written=given)
 
 
 def _drift(found: Frozen, config: SweepConfig, where: str) -> list[Difference]:

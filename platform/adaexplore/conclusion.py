@@ -1,6 +1,6 @@
 """Conclusion: what a launch shows when it has ended, and where everything is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -8,11 +8,10 @@ from typing import Final
 from rich.console import Console
 
 from adaexplore import display, publish
-from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.experiments.config import SweepConfig
 from adaexplore.experiments.playing import Outcome
 from adaexplore.experiments.stores import Store
-from adaexplore.experiments.tables import Group, Table
+from adaexplore.experiments.tables import Scores, Table
 from adaexplore.experiments.trackers import Tracker
 
 NAMED: Final = 10
@@ -26,17 +25,16 @@ class Ended:
     sweep: str
     config: SweepConfig
     store: Store
-    grouped: Mapping[Group, list[EpisodeRecord]]
-    """Records by (model, setting), of all cells that the sweep has ever had."""
+    scores: Scores
+    """Of all cells that the sweep has ever had."""
     made: Sequence[Table]
     failures: Sequence[Outcome]
 
 
 def show(output: Console, ended: Ended, tracker: Tracker) -> None:
     """Show the tables, what failed, and where to look next."""
-    grouped = dict(ended.grouped)
-    display.show_main(output, grouped)
-    display.show_rates(output, grouped)
+    display.show_main(output, ended.scores)
+    display.show_rates(output, ended.scores)
     display.show_ablation(output, next(table for table in ended.made if table.name == "ablation"))
     lines = [*_failed(ended.failures), *_tracked(ended, tracker), *_places(ended)]
     display.show_lines(output, lines)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from rich.table import Table as RichTable
 
-from adaexplore import assemble, configure, dataset_page, display, launch
+from adaexplore import assemble, configure, dataset_page, display, launch, preparing
 from adaexplore.authoring import builds, checks, datasets, domain_files, exports, summaries
 from adaexplore.authoring.builds import Builder
 from adaexplore.backends.folder import store_error
@@ -244,7 +244,7 @@ def _played(name: str, split: str, runs: str) -> Difficulty:
     if launch.launch(words) != DONE:
         raise DatasetError(f"{name}: some reference plays failed; see above, and run it again")
     config = configure.sweep(words)
-    plan, store = launch.prepare(config).plan, assemble.store(config)
+    plan, store = preparing.prepare(config).plan, assemble.store(config)
     records = {
         cell.model: [
             attempts.read_result(

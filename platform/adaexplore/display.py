@@ -22,12 +22,11 @@ from rich.progress import (
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from adaexplore.benchmark.scores import estimates, metrics
+from adaexplore.benchmark.scores import metrics
 from adaexplore.benchmark.scores.estimates import Estimate
-from adaexplore.experiments import tables
 from adaexplore.experiments.forecasts import Forecast
 from adaexplore.experiments.sweeps import Plan
-from adaexplore.experiments.tables import Records, Table
+from adaexplore.experiments.tables import Scores, Table
 from adaexplore.experiments.trackers import Tracker
 from adaexplore.models.activity import Activity
 
@@ -145,13 +144,13 @@ def show_forecasts(output: Console, forecasts: dict[str, Forecast]) -> None:
         output.print(f"  forecast  {name}: {f.calls} calls, {tokens}, {money} (reasoning apart)")
 
 
-def show_main(output: Console, records: Records) -> None:
+def show_main(output: Console, scores: Scores) -> None:
     """The main table, every metric with its 95 % interval."""
     short = {
         "ea": "EA", "ca": "CA", "unique_probes": "unique probes", "re_probes": "re-probes",
         "factor_recognition": "FR", "change_recognition": "CR",
     }  # fmt: skip
-    labels = max(len(model) + len(setting) for model, setting in records) + 10
+    labels = max(len(model) + len(setting) for model, setting in scores.counted) + 10
     narrow = output.width < LOG_WIDTH
     most = max(1, (output.width - labels) // 15) if narrow else len(metrics.MAIN)
     for start in range(0, len(metrics.MAIN), most):  # what does not fit side by side goes below
@@ -160,17 +159,16 @@ def show_main(output: Console, records: Records) -> None:
         for name in ("model", "setting", "n", *(short[m.name] for m in part)):
             left = name in ("model", "setting")
             shown.add_column(name, justify="left" if left else "right", no_wrap=True)
-        for (model, setting), group in records.items():
-            found = [tables.estimate(m, group, model, setting) for m in part]
-            cells = [Text(_estimate(e, narrow)) for e in found]
-            shown.add_row(model, setting, str(len(estimates.scored(group))), *cells)
+        for group, counted in scores.counted.items():
+            cells = [Text(_estimate(scores.known[group, m.name], narrow)) for m in part]
+            shown.add_row(*group, str(counted.scored), *cells)
         output.print(shown)
 
 
-def show_rates(output: Console, records: Records) -> None:
+def show_rates(output: Console, scores: Scores) -> None:
     """The rates that belong beside the main table, where they are not what they should be."""
-    for (model, setting), group in records.items():
-        found = {m.name: tables.estimate(m, group, model, setting).value for m in metrics.BESIDE}
+    for model, setting in scores.counted:
+        found = {m.name: scores.known[(model, setting), m.name].value for m in metrics.BESIDE}
         told = []
         if found["unanswered"] > 0.0:
             told.append(f"{found['unanswered']:.1%} of the cases unanswered")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from adaexplore.experiments import attempts, stored
 from adaexplore.experiments.stored import StoredCell, StoredSweep
 from adaexplore.experiments.stores import Store
-from adaexplore.reports import report
+from adaexplore.reports import page
 from adaexplore.reports.analyses import looks
 from adaexplore.reports.analyses.looks import Look
 from adaexplore.reports.episodes import pages, runs
@@ -23,14 +23,14 @@ def made(store: Store, name: str, evidence: Evidence) -> Iterator[tuple[str, byt
     """
     sweep = stored.read(store, name)
     worlds = stored.worlds(stored.dataset(store, sweep), sweep)
-    beside = pages.report_key(name).removesuffix(report.PAGE)
+    beside = pages.report_key(name).removesuffix(page.REPORT)
     for look in looks.chosen(evidence):
         cell = _cell(store, sweep, look)
         if cell is None:
             continue
         run = runs.read(store, name, cell, worlds[look.record.episode_id])
         key = pages.key(name, cell, look.record.episode_id)
-        yield key.removeprefix(beside), pages.page_of(run, report=pages.UP + report.PAGE)
+        yield key.removeprefix(beside), pages.page_of(run, report=pages.UP + page.REPORT)
 
 
 def _cell(store: Store, sweep: StoredSweep, look: Look) -> StoredCell | None:

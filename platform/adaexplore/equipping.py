@@ -51,15 +51,19 @@ class Show:
 def budget(config: SweepConfig, store: Store, cells: Mapping[str, str]) -> Budget:
     """What the sweep may still spend: its caps, and what all its launches have spent.
 
+    Without a cap nothing is refused, so what was spent is not looked up: with ten thousand attempts that
+    would be a good part of the time to the first call.
+
     Args:
         config: With the caps, and the prices of the models.
         store: Where the attempts are.
         cells: Model by cell id; those of reference agents cost nothing.
     """
     spent = Usage()
+    capped = config.budget.cap_usd is not None or config.budget.cap_tokens is not None
     for cell_id, model in cells.items():
         profile = config.models[model]
-        if not isinstance(profile, ScriptedProfile):
+        if capped and not isinstance(profile, ScriptedProfile):
             spent.add(usages.of_cell(store, cell_id, profile.prices))
     return Budget(
         cap_usd=config.budget.cap_usd,

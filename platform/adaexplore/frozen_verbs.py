@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from adaexplore import arguments, assemble, configure, display, launch, opening, publish
+from adaexplore import arguments, assemble, configure, display, launching, opening, publish
 from adaexplore.arguments import Arguments
 from adaexplore.authoring import datasets
 from adaexplore.backends.folder import store_error
@@ -21,6 +21,7 @@ from adaexplore.experiments import config, drifts, frozen, grids
 from adaexplore.experiments.config import SweepConfig
 from adaexplore.experiments.drifts import Difference
 from adaexplore.experiments.frozen import Frozen
+from adaexplore.preparing import Options
 
 DONE: Final = 0
 GROUPS: Final = ("backend", "store", "tracking", "serving", "budget")
@@ -108,10 +109,8 @@ def rerun(words: Sequence[str]) -> int:
         "frozen_sha256": hashlib.sha256(data).hexdigest(),
         "allowed_drift": {d.name: {"frozen": d.frozen, "here": d.here} for d in drift},
     }
-    options = launch.Options(
-        dry_run="dry-run" in given.flags, yes="yes" in given.flags, redo=frozenset()
-    )
-    return launch.start(_overlaid(resolved, given.keys), options, note={"rerun": note})
+    options = Options(dry_run="dry-run" in given.flags, yes="yes" in given.flags, redo=frozenset())
+    return launching.start(_overlaid(resolved, given.keys), options, note={"rerun": note})
 
 
 def _drift(found: Frozen, resolved: SweepConfig, given: Arguments, file: str) -> list[Difference]:

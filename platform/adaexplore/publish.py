@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from adaexplore import episode_pages, provenance
+from adaexplore import provenance
 from adaexplore.backends.vllm import procfs
-from adaexplore.benchmark.game.records import EpisodeRecord
+from adaexplore.benchmark.scores import metrics
 from adaexplore.experiments import (
     contents,
     figures,
@@ -26,10 +26,9 @@ from adaexplore.experiments.config import StoreConfig, SweepConfig
 from adaexplore.experiments.grids import Cell
 from adaexplore.experiments.stores import Store
 from adaexplore.experiments.sweeps import Plan, Selection
-from adaexplore.experiments.tables import Group, Table
+from adaexplore.experiments.tables import Scores, Table
 from adaexplore.experiments.trackers import Tracker
-from adaexplore.reports import collect
-from adaexplore.reports import report as reports
+from adaexplore.reports import page
 
 DEFAULT_FOLDER: Final = "runs"
 """Of `runs_dir`, where no word says otherwise."""
@@ -101,17 +100,20 @@ def results(store: Store, sweep: str, made: Sequence[Table]) -> None:
     store.put(f"sweeps/{sweep}/figures/ca_by_batch.png", figures.curve_figure(curve))
 
 
-def report(store: Store, config: SweepConfig, sweep: str, known: collect.Read) -> None:
+def report(store: Store, config: SweepConfig, sweep: str) -> None:
     """Write the report of a sweep as its files, with the pages of the episodes that it points out.
 
     Args:
         store: Where it is kept.
         config: Of the launch; says how the store is found again.
         sweep: Its name.
-        known: All records of the sweep by (cell id, episode id).
     """
+    from adaexplore import episode_pages
+    from adaexplore.reports import collect
+    from adaexplore.reports import report as reports
+
     words = store_words(config)
-    found = collect.evidence(store, [sweep], known=known, options=words)
+    found = collect.evidence(store, [sweep], options=words)
     for path, data in episode_pages.made(store, sweep, found):
         store.put(report_key(sweep, path), data)
     made = reports.build(collect.with_pages(store, found))
@@ -130,7 +132,7 @@ def store_words(config: SweepConfig) -> tuple[str, ...]:
     return (*folder, f"store={config.store.kind}", *kept)
 
 
-def report_key(sweep: str, path: str = reports.PAGE) -> str:
+def report_key(sweep: str, path: str = page.REPORT) -> str:
     """Store key of a sweep's report, or of another file of it."""
     return f"sweeps/{sweep}/report/{path}"
 
@@ -154,21 +156,24 @@ def track(
     tracker: Tracker,
     store: Store,
     plan: Plan,
-    records: Mapping[tuple[str, str], EpisodeRecord],
-    grouped: Mapping[Group, Sequence[EpisodeRecord]],
+    values: Mapping[str, Mapping[str, float]],
+    scores: Scores,
 ) -> None:
     """Tell the tracker what cells and the sweep say, with their files.
 
-    `records` are by (cell id, episode id); `grouped` are those of all seeds by (model, setting).
+    `values` are those of the cells, by cell id; `scores` those of all seeds together.
     """
     ids = [world.episode.episode_id for world in plan.worlds]
     # Of two with one meaning the first.
     cells = {cell.cell_id: cell for cell in reversed(plan.cells)}
     for cell in reversed(cells.values()):
-        found = [records[cell.cell_id, i] for i in ids if (cell.cell_id, i) in records]
         files = projections.cell_artifacts(store, cell, ids)
-        tracker.cell(cell, contents.cell_values(found, len(ids)), files)
+        tracker.cell(cell, values[cell.cell_id], files)
     planned = len(stored.read(store, plan.sweep).cells) * len(ids)
-    missing = planned - sum(map(len, grouped.values()))
-    values = contents.sweep_values(grouped, missing)
-    tracker.finish(values, projections.sweep_artifacts(store, plan.sweep))
+    missing = planned - sum(counted.runs for counted in scores.counted.values())
+    pooled = {
+        group: {metric.name: scores.known[group, metric.name].value for metric in metrics.MAIN}
+        for group in scores.counted
+    }
+    told = contents.sweep_values(pooled, missing)
+    tracker.finish(told, projections.sweep_artifacts(store, plan.sweep))

@@ -13,7 +13,7 @@ from adaexplore.errors import ConfigError
 from adaexplore.experiments.stores import Store
 from adaexplore.experiments.tables import P, Table
 from adaexplore.opening import opened
-from adaexplore.reports import collect, report
+from adaexplore.reports import collect, page, report
 from adaexplore.reports.analyses import contrasts
 from adaexplore.reports.sections import Analysis, shown, shown_p
 
@@ -83,7 +83,7 @@ def written(
         return store.locate(publish.report_key(sweep))
     for path, data in files:
         _save(Path(out) / path, data)
-    return str(Path(out) / report.PAGE)
+    return str(Path(out) / page.REPORT)
 
 
 def _save(path: Path, data: bytes) -> None:

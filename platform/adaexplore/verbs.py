@@ -1,20 +1,13 @@
 """The `adaexplore` command: one verb a job."""
 
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from adaexplore import (
-    audit_verbs,
-    author,
-    cluster_verbs,
-    dataset_verbs,
-    doctor_verbs,
-    frozen_verbs,
-    launch,
-    report_verbs,
-    sweep_verbs,
-)
+from adaexplore import launch
+
+Command = Callable[[list[str]], int]
 
 HELP: Final = """\
 usage: adaexplore VERB ...
@@ -76,22 +69,32 @@ def _plan(words: list[str]) -> int:
     return launch.launch([*words, "--dry-run"])
 
 
-VERBS: Final[dict[str, Callable[[list[str]], int]]] = {
+def _of(module: str, name: str) -> Command:
+    """A command whose module is loaded when it is called: a verb waits for no other verb's."""
+
+    def command(words: list[str]) -> int:
+        found: Command = getattr(importlib.import_module(f"adaexplore.{module}"), name)
+        return found(words)
+
+    return command
+
+
+VERBS: Final[dict[str, Command]] = {
     "plan": _plan,
-    "doctor": doctor_verbs.doctor,
-    "status": sweep_verbs.status,
-    "cancel": cluster_verbs.cancel,
-    "logs": cluster_verbs.logs,
-    "show": sweep_verbs.show,
-    "report": report_verbs.make,
-    "compare": report_verbs.compare,
-    "freeze": frozen_verbs.freeze,
-    "rerun": frozen_verbs.rerun,
-    "replay": audit_verbs.replay,
-    "verify": audit_verbs.verify,
-    "sync": sweep_verbs.sync,
-    "dataset": dataset_verbs.main,
-    "author": author.main,
+    "doctor": _of("doctor_verbs", "doctor"),
+    "status": _of("sweep_verbs", "status"),
+    "cancel": _of("cluster_verbs", "cancel"),
+    "logs": _of("cluster_verbs", "logs"),
+    "show": _of("sweep_verbs", "show"),
+    "report": _of("report_verbs", "make"),
+    "compare": _of("report_verbs", "compare"),
+    "freeze": _of("frozen_verbs", "freeze"),
+    "rerun": _of("frozen_verbs", "rerun"),
+    "replay": _of("audit_verbs", "replay"),
+    "verify": _of("audit_verbs", "verify"),
+    "sync": _of("sweep_verbs", "sync"),
+    "dataset": _of("dataset_verbs", "main"),
+    "author": _of("author", "main"),
 }
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from adaexplore.backends.mlflow import checks, limits
 from adaexplore.backends.mlflow.claims import Claim
 from adaexplore.experiments import config, contents
+from adaexplore.experiments.tallies import Tally
 
 # -- limits ------------------------------------------------------------------------------------
 
@@ -159,7 +160,7 @@ def test_the_digest_of_a_content_tells_everything_apart_but_files():
 
 
 def test_a_model_without_tokens_or_values_says_nothing_undefined():
-    values = contents.cell_values([], 3)
+    values = contents.cell_values(Tally(), 3)
 
     assert 3.0 == values["missing"]
     assert [] == [name for name, _, _ in limits.points([("ea", values["ea"], 0)])]

@@ -121,7 +121,9 @@ def test_a_store_that_only_reads_writes_nothing(behind, proxy):
 
 
 def test_nothing_loads_the_client_library_before_it_is_used():
-    code = "import sys, adaexplore.launch, adaexplore.verbs; sys.exit('boto3' in sys.modules)"
+    code = (
+        "import sys, adaexplore.launching, adaexplore.sweep_verbs; sys.exit('boto3' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], check=False)
 
     assert 0 == done.returncode

@@ -1,15 +1,19 @@
 """What a large report costs: 10 models x 5 settings x 240 episodes, from records to files.
 
-`python tests/benchmarks/report_bench.py [EPISODES]` prints seconds, memory and size of the page.
+`python -m tests.benchmarks.report_bench [EPISODES]` prints seconds, memory and size of the page, and
+in its last line the same as JSON.
 """
 
+import json
 import resource
 import sys
 import time
 
-import synthetic
+from tests import synthetic
+
 from adaexplore.reports import report
 from adaexplore.reports.evidence import Sharer
+from adaexplore.reports.page import REPORT
 
 
 def main(episodes):
@@ -27,9 +31,9 @@ def main(episodes):
     print(
         f"{found.scored} scored runs: {seconds:.1f} s ({used:.1f} s of CPU, analyses {middle - start:.1f} s)"
     )
-    print(
-        f"peak memory {peak:.0f} MB, page {len(files[report.PAGE]) / 1e6:.2f} MB, {len(files)} files"
-    )
+    page_mb = len(files[REPORT]) / 1e6
+    print(f"peak memory {peak:.0f} MB, page {page_mb:.2f} MB, {len(files)} files")
+    print(json.dumps({"seconds": seconds, "rss_mb": peak, "page_mb": page_mb}))
 
 
 if __name__ == "__main__":

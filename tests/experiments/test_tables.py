@@ -11,6 +11,7 @@ from adaexplore.benchmark.game.play import play
 from adaexplore.benchmark.game.protocol import Reply
 from adaexplore.benchmark.scores import metrics
 from adaexplore.experiments import figures, tables
+from adaexplore.experiments.tallies import Tally
 
 
 def played(world, setting, protocol, reply):
@@ -42,12 +43,22 @@ def records(worlds, settings, protocol):
     return grouped
 
 
+def tallied(records):
+    return {group: Tally.of(found) for group, found in records.items()}
+
+
+def made(records, name="main"):
+    """A table of records."""
+    found = tallied(records)
+    return next(t for t in tables.all_tables(found, tables.scores(found)) if t.name == name)
+
+
 def rows(table):
     return list(csv.DictReader(io.StringIO(table.csv().decode())))
 
 
 def test_the_main_table_has_the_columns_of_the_contract(records):
-    header = tables.main_table(records).csv().decode().splitlines()[0]
+    header = made(records).csv().decode().splitlines()[0]
 
     assert (
         "model,setting,n,ea,ea_low,ea_high,ca,ca_low,ca_high,unique_probes,re_probes,"
@@ -56,7 +67,7 @@ def test_the_main_table_has_the_columns_of_the_contract(records):
 
 
 def test_the_ends_of_the_scale(records):
-    oracle_row, mute_row, stationary_row, _ = rows(tables.main_table(records))
+    oracle_row, mute_row, stationary_row, _ = rows(made(records))
 
     assert ("oracle", "default", "4", "1.000000", "1.000000") == tuple(oracle_row.values())[:5]
     assert ("1.000000", "1.000000") == (
@@ -77,24 +88,26 @@ def test_n_counts_the_runs_for_which_a_metric_is_defined(records):
     group = records["oracle", "default"]
     half = [replace(r, assessments=()) if i % 2 else r for i, r in enumerate(group)]
     mixed = {("oracle", "default"): half}
-    found = {row["metric"]: row["n"] for row in rows(tables.metric_table(mixed))}
+    found = {row["metric"]: row["n"] for row in rows(made(mixed, "metrics"))}
 
     assert ("4", "2", "2") == tuple(
         found[name] for name in ("ea", "factor_recognition", "change_recognition")
     )
-    assert "4" == rows(tables.main_table(mixed))[0]["n"]
+    assert "4" == rows(made(mixed))[0]["n"]
 
 
 def test_the_order_of_records_does_not_matter(records):
     turned = {group: list(reversed(found)) for group, found in records.items()}
 
-    assert [t.csv() for t in tables.all_tables(records)] == [
-        t.csv() for t in tables.all_tables(turned)
+    one, other = tallied(records), tallied(turned)
+
+    assert [t.csv() for t in tables.all_tables(one, tables.scores(one))] == [
+        t.csv() for t in tables.all_tables(other, tables.scores(other))
     ]
 
 
 def test_a_group_without_records_is_a_row_without_numbers(records):
-    table = tables.main_table({**records, ("late", "default"): []})
+    table = made({**records, ("late", "default"): []})
 
     assert ("late", "default", "0", *[""] * 10) == tuple(rows(table)[-1].values())
 
@@ -106,13 +119,13 @@ def test_unscored_episodes_count_in_no_score(records, worlds, settings, protocol
         playing.send(Reply(text="", finish_reason="overflow"))
     group = [*records["oracle", "default"], stop.value.value]
 
-    assert "4" == rows(tables.main_table({("oracle", "default"): group}))[0]["n"]
-    assert "1" == rows(tables.protocol_table({("oracle", "default"): group}))[0]["unscored"]
+    assert "4" == rows(made({("oracle", "default"): group}))[0]["n"]
+    assert "1" == rows(made({("oracle", "default"): group}, "protocol"))[0]["unscored"]
 
 
 def test_ablations_pair_by_episode(records):
     partial = {**records, ("oracle", "stationary"): records["oracle", "stationary"][:2]}
-    row = rows(tables.ablation_table(partial))[0]
+    row = rows(made(partial, "ablation"))[0]
 
     assert ("oracle", "stationary", "2", "0.000000") == (
         *tuple(row.values())[:3],
@@ -121,7 +134,7 @@ def test_ablations_pair_by_episode(records):
 
 
 def test_curves_follow_the_change_batch(records):
-    found = rows(tables.curve_table(records))
+    found = rows(made(records, "curve"))
 
     assert [str(offset) for offset in metrics.OFFSETS] == [
         row["batches_after_change"] for row in found[:8]
@@ -130,7 +143,7 @@ def test_curves_follow_the_change_batch(records):
 
 
 def test_the_figure_is_the_same_bytes_for_the_same_table(records):
-    table = tables.curve_table(records)
+    table = made(records, "curve")
     first, second = figures.curve_figure(table), figures.curve_figure(table)
 
     assert b"\x89PNG" == first[:4]

@@ -4,6 +4,7 @@ import pytest
 
 import synthetic
 from adaexplore.reports import report
+from adaexplore.reports.page import REPORT
 from browsing import Opened, chromium
 
 pytestmark = pytest.mark.pages
@@ -28,7 +29,7 @@ def address(tmp_path_factory):
     for path, data in report.files(made):
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_bytes(data)
-    return (folder / report.PAGE).as_uri()
+    return (folder / REPORT).as_uri()
 
 
 @pytest.mark.parametrize("width", [390, 900, 1400])

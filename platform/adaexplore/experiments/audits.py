@@ -12,14 +12,23 @@ from typing import Any, Final, Literal
 
 from adaexplore.benchmark.game import prompts
 from adaexplore.benchmark.game.protocol import PROTOCOL_VERSION
-from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.benchmark.world.episodes import World
 from adaexplore.errors import AdaExploreError
-from adaexplore.experiments import attempts, identity, replays, statuses, stored, sweeps, tables
+from adaexplore.experiments import (
+    attempts,
+    identity,
+    replays,
+    statuses,
+    stored,
+    sweeps,
+    tables,
+    tallies,
+)
 from adaexplore.experiments.attempts import Found
 from adaexplore.experiments.replays import Rules
 from adaexplore.experiments.stored import StoredCell, StoredSweep
 from adaexplore.experiments.stores import Store
+from adaexplore.experiments.tallies import Tally
 
 Kind = Literal[
     "cell", "missing", "journal", "result", "table", "foreign", "unowned", "document", "mlflow"
@@ -70,8 +79,8 @@ class Audit:
     """Called after each attempt."""
     replayed: int = 0
     """Attempts that were replayed so far."""
-    records: dict[tuple[str, str], EpisodeRecord] = field(default_factory=dict)
-    """Computed again from the journals that count, by (cell id, episode id)."""
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    """Of the records that were computed again from the journals that count, by cell id."""
     counted: int = 0
     """Episode runs that have a result that counts."""
 
@@ -129,8 +138,7 @@ class Audit:
             self.replayed += 1
             self.on_replay()
             if again.record is not None and f"{again.prefix}{attempts.RESULT}" in counting:
-                _, cell_id, episode_id, *_ = again.prefix.split("/")
-                self.records[cell_id, episode_id] = again.record
+                self.tallies.setdefault(again.prefix.split("/")[1], Tally()).add(again.record)
             for file, what in again.faults:
                 kind: Kind = "result" if file == attempts.RESULT else "journal"
                 yield Finding(kind=kind, where=f"{again.prefix}{file}", what=what)
@@ -155,10 +163,15 @@ class Audit:
         Where a result that counts could not be replayed there is nothing to compare with: that is
         found already.
         """
-        if not self.records or len(self.records) < self.counted:
+        if not self.tallies or sum(t.counted.runs for t in self.tallies.values()) < self.counted:
             return
-        made = tables.all_tables(stored.grouped(self.sweep, self.records))
-        yield from table_findings(self.store, self.sweep.name, made)
+        yield from table_findings(self.store, self.sweep.name, self.tables())
+
+    def tables(self) -> tuple[tables.Table, ...]:
+        """The tables that the replayed records give."""
+        cells = ((c.group, self.tallies.get(c.cell_id, Tally())) for c in self.sweep.cells)
+        found = tallies.grouped(cells)
+        return tables.all_tables(found, tables.scores(found))
 
     # -- objects -------------------------------------------------------------------------------
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from adaexplore.benchmark.game.records import EpisodeRecord
-from adaexplore.benchmark.scores import estimates, metrics
+from adaexplore.benchmark.scores import metrics
 from adaexplore.experiments import identity
+from adaexplore.experiments.tallies import Group, Tally
 from adaexplore.experiments.trackers import Artifacts, ShownCell
 
 Point = tuple[str, float, int]
@@ -116,30 +117,25 @@ def sweep(name: str, values: Mapping[str, float], artifacts: Artifacts) -> Conte
     )
 
 
-def cell_values(records: Sequence[EpisodeRecord], planned: int) -> dict[str, float]:
+def cell_values(tally: Tally, planned: int) -> dict[str, float]:
     """Metrics of a cell: the columns of the main table, and how many episode runs there are."""
-    return {
-        **_pooled(records),
-        "episodes": float(len(records)),
-        MISSING: float(planned - len(records)),
-    }
+    runs = tally.counted.runs
+    return {**pooled(tally), "episodes": float(runs), MISSING: float(planned - runs)}
 
 
-def sweep_values(
-    grouped: Mapping[tuple[str, str], Sequence[EpisodeRecord]], missing: int
-) -> dict[str, float]:
+def sweep_values(pooled: Mapping[Group, Mapping[str, float]], missing: int) -> dict[str, float]:
     """Metrics of a sweep, `model/setting/metric`, over all seeds, and what is missing."""
     values = {
         f"{model}/{setting}/{name}": value
-        for (model, setting), group in grouped.items()
-        for name, value in _pooled(group).items()
+        for (model, setting), found in pooled.items()
+        for name, value in found.items()
     }
     return {**values, MISSING: float(missing)}
 
 
-def _pooled(records: Sequence[EpisodeRecord]) -> dict[str, float]:
-    counted = estimates.scored(records)
-    return {metric.name: metrics.value(metric, counted) for metric in metrics.MAIN}
+def pooled(tally: Tally) -> dict[str, float]:
+    """Metrics of the main table, by name."""
+    return {metric.name: tally.value(metric) for metric in metrics.MAIN}
 
 
 def _axes(cell: ShownCell) -> dict[str, str]:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.errors import StoreError
-from adaexplore.experiments import attempts, contents, journals, launches, stored
+from adaexplore.experiments import attempts, contents, journals, launches, stored, tallies
 from adaexplore.experiments.contents import Content, Place
 from adaexplore.experiments.journals import Journal
 from adaexplore.experiments.stored import StoredCell
 from adaexplore.experiments.stores import Store
+from adaexplore.experiments.tallies import Tally
 from adaexplore.experiments.trackers import Artifacts, ShownCell
 
 _STARTED: Final = "%Y-%m-%dT%H:%M:%SZ"
@@ -97,7 +97,7 @@ class Projection:
         self._results = {
             cell.cell_id: attempts.finished(store, cell.cell_id) for cell in self._sweep.cells
         }
-        self._records: dict[str, EpisodeRecord] = {}
+        self._tallies: dict[str, Tally] = {}
 
     def runs(self) -> Iterator[tuple[Place, Callable[[], Content]]]:
         """Every run with what makes its content, which reads the store; children first."""
@@ -112,26 +112,24 @@ class Projection:
         results = self._results[cell.cell_id]
         return {i: results[i] for i in self._ids if i in results}
 
-    def _record(self, key: str) -> EpisodeRecord:
-        if key not in self._records:
-            self._records[key] = attempts.read_result(self._store, key)
-        return self._records[key]
-
-    def _all(self, cell: StoredCell) -> list[EpisodeRecord]:
-        return [self._record(key) for key in self._finished(cell).values()]
+    def _tally(self, cell: StoredCell) -> Tally:
+        if cell.cell_id not in self._tallies:
+            keys = self._finished(cell).values()
+            found = (attempts.read_result(self._store, key) for key in keys)
+            self._tallies[cell.cell_id] = Tally.of(found)
+        return self._tallies[cell.cell_id]
 
     def _episode(self, cell: StoredCell, key: str) -> Content:
-        return contents.episode(self._name, cell, self._record(key))
+        return contents.episode(self._name, cell, attempts.read_result(self._store, key))
 
     def _cell(self, cell: StoredCell) -> Content:
-        values = contents.cell_values(self._all(cell), len(self._ids))
+        values = contents.cell_values(self._tally(cell), len(self._ids))
         files = cell_artifacts(self._store, cell, self._ids)
         return contents.cell(self._name, cell, values, files)
 
     def _whole(self) -> Content:
-        grouped: dict[tuple[str, str], list[EpisodeRecord]] = {}
-        for cell in self._sweep.cells:
-            grouped.setdefault(cell.group, []).extend(self._all(cell))
+        grouped = tallies.grouped((cell.group, self._tally(cell)) for cell in self._sweep.cells)
         missing = sum(len(self._ids) - len(self._finished(cell)) for cell in self._sweep.cells)
-        values = contents.sweep_values(grouped, missing)
+        pooled = {group: contents.pooled(tally) for group, tally in grouped.items()}
+        values = contents.sweep_values(pooled, missing)
         return contents.sweep(self._name, values, sweep_artifacts(self._store, self._name))

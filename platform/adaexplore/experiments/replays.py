@@ -8,8 +8,9 @@ by worker processes, one a core, while this process reads the store.
 import multiprocessing
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.benchmark.game.settings import Setting
 from adaexplore.benchmark.world.episodes import World
 from adaexplore.errors import AdaExploreError, StoreError
-from adaexplore.experiments import attempts, journals
+from adaexplore.experiments import attempts, journals, reading
 from adaexplore.experiments.attempts import Found
 from adaexplore.experiments.journals import Journal
 from adaexplore.experiments.stores import Store
@@ -29,7 +30,6 @@ CHUNK: Final = 8
 """Attempts that a worker gets at once."""
 FEW: Final = 64
 """Up to so many attempts, starting worker processes costs more than it saves."""
-_READERS: Final = 16
 
 
 class ReplayError(AdaExploreError):
@@ -104,18 +104,33 @@ def check(kept: Kept, rules: Rules) -> Replayed:
     """Replay one attempt and compare it with its result; an attempt without one is only read."""
     faults: list[tuple[str, str]] = []
     journal = _journal(kept, rules, faults)
-    found = None if kept.result is None else _result(kept, faults)
-    if journal is None or kept.result is None:
-        return Replayed(prefix=kept.prefix, record=None, faults=tuple(faults))
-    setting, protocol = rules.cells[kept.cell_id]
-    try:
-        record = replay(journal, rules.worlds[kept.episode_id], setting, protocol)
-    except (ReplayError, KeyError, TypeError, ValueError) as error:
-        faults.append(("journal.jsonl", f"cannot be replayed: {_told(error)}"))
-        return Replayed(prefix=kept.prefix, record=None, faults=tuple(faults))
-    if found is not None and journals.line({**found, "record": record}) != kept.result:
-        faults.append(("result.json", _difference(found.get("record"), record)))
+    record, fault = None, None
+    if journal is not None and kept.result is not None:
+        setting, protocol = rules.cells[kept.cell_id]
+        try:
+            record = replay(journal, rules.worlds[kept.episode_id], setting, protocol)
+        except (ReplayError, KeyError, TypeError, ValueError) as error:
+            fault = ("journal.jsonl", f"cannot be replayed: {_told(error)}")
+    if kept.result is not None and (record is None or not _is_written(kept, record)):
+        found = _result(kept, faults)
+        if fault is not None:
+            faults.append(fault)
+        elif found is not None and record is not None:
+            faults += _differences(kept, found, record)
     return Replayed(prefix=kept.prefix, record=record, faults=tuple(faults))
+
+
+def _is_written(kept: Kept, record: EpisodeRecord) -> bool:
+    """Whether a result is the bytes that an attempt writes of this record: nothing need be read of it."""
+    number = Found(prefix=kept.prefix, files=frozenset()).number
+    document = {
+        "result": attempts.RESULT_VERSION,
+        "cell_id": kept.cell_id,
+        "episode_id": kept.episode_id,
+        "attempt": number,
+        "record": record,
+    }
+    return journals.line(document) == kept.result
 
 
 def _told(error: Exception) -> str:
@@ -165,6 +180,14 @@ def _result(kept: Kept, faults: list[tuple[str, str]]) -> dict[str, Any] | None:
     return found
 
 
+def _differences(
+    kept: Kept, found: dict[str, Any], record: EpisodeRecord
+) -> Iterator[tuple[str, str]]:
+    """The fault of a result that is not what its journal gives, if it is not."""
+    if journals.line({**found, "record": record}) != kept.result:
+        yield "result.json", _difference(found.get("record"), record)
+
+
 def _difference(stored: Any, record: EpisodeRecord) -> str:
     """What is stored and what the journal gives, at the first field in which they differ."""
     again = journals.document(journals.line({"record": record}).rstrip(b"\n")) or {}
@@ -196,13 +219,7 @@ def first_difference(one: Any, other: Any, path: str) -> tuple[str, str, str] | 
 
 def read(store: Store, found: Sequence[Found]) -> Iterator[Kept]:
     """The bytes of attempts, in their order, read a few ahead by several threads."""
-    with ThreadPoolExecutor(_READERS, thread_name_prefix="replay") as pool:
-        ahead = deque(pool.submit(_read, store, attempt) for attempt in found[: 2 * _READERS])
-        for attempt in found[2 * _READERS :]:
-            yield ahead.popleft().result()
-            ahead.append(pool.submit(_read, store, attempt))
-        while ahead:
-            yield ahead.popleft().result()
+    return reading.ahead(partial(_read, store), found)
 
 
 def _read(store: Store, attempt: Found) -> Kept:

@@ -4,7 +4,7 @@ The sweep's document names its cells with their meaning, so settings and limits 
 there and never from a configuration of today. Which dataset they belong to is told by its digest.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,10 @@ from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.benchmark.game.settings import Setting
 from adaexplore.benchmark.world.episodes import World
 from adaexplore.errors import ConfigError, DatasetError
-from adaexplore.experiments import identity, launches, sweeps
+from adaexplore.experiments import attempts, identity, launches, reading, sweeps
 from adaexplore.experiments.stores import Store
 from adaexplore.experiments.sweeps import Selection
-from adaexplore.experiments.tables import Group
+from adaexplore.experiments.tallies import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +83,18 @@ def read(store: Store, name: str) -> StoredSweep:
         known = ", ".join(names(store)) or "none"
         where = store.locate("sweeps")
         raise ConfigError(f"unknown sweep '{name}' in {where}: expected one of {known}")
-    cells = tuple(
-        StoredCell(label=label, cell_id=cell["cell_id"], semantic=cell["semantic"])
-        for label, cell in document["cells"].items()
-    )
-    if not cells:
+    found = cells(document)
+    if not found:
         raise ConfigError(f"sweep '{name}' has no cells yet: launch it first")
-    return StoredSweep(name=name, cells=cells, selection=sweeps.selected(document))
+    return StoredSweep(name=name, cells=found, selection=sweeps.selected(document))
+
+
+def cells(document: Mapping[str, Any] | None) -> tuple[StoredCell, ...]:
+    """The cells of a sweep's document, in the order in which they joined; none of a new sweep."""
+    return tuple(
+        StoredCell(label=label, cell_id=cell["cell_id"], semantic=cell["semantic"])
+        for label, cell in (document or {"cells": {}})["cells"].items()
+    )
 
 
 def dataset(store: Store, sweep: StoredSweep) -> Dataset:
@@ -132,15 +137,27 @@ def worlds(found: Dataset, sweep: StoredSweep) -> dict[str, World]:
     }
 
 
-def grouped(
-    sweep: StoredSweep, records: Mapping[tuple[str, str], EpisodeRecord]
-) -> dict[Group, list[EpisodeRecord]]:
-    """Records by (model, setting) as the tables take them, from those by (cell id, episode id)."""
-    found: dict[Group, list[EpisodeRecord]] = {}
-    for cell in sweep.cells:
-        keys = [(cell.cell_id, episode_id) for episode_id in sweep.selection.episode_ids]
-        found.setdefault(cell.group, []).extend(records[key] for key in keys if key in records)
-    return found
+def records(
+    store: Store,
+    cell_id: str,
+    episode_ids: Iterable[str],
+    hidden_digests: Mapping[str, str] | None = None,
+) -> Iterator[EpisodeRecord]:
+    """Records of a cell's finished episodes among these, in their order, each read when it is taken.
+
+    Args:
+        store: Where they are kept; a few are asked for at once, since a bucket may be far away.
+        cell_id: Whose they are.
+        episode_ids: Which ones.
+        hidden_digests: Digest of the hidden side that each must have, by episode id, where known.
+
+    Raises:
+        StoreError: A result is damaged, or of something else.
+    """
+    digests = hidden_digests or {}
+    done = attempts.finished(store, cell_id)
+    keys = [(done[i], digests.get(i)) for i in episode_ids if i in done]
+    yield from reading.ahead(lambda k: attempts.read_result(store, k[0], hidden_digest=k[1]), keys)
 
 
 def foreign_code(cell: StoredCell, here: Mapping[str, Any]) -> list[str]:

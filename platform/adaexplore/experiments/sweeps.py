@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.benchmark.world.episodes import World
 from adaexplore.errors import ConfigError, StoreError
 from adaexplore.experiments import attempts, identity
@@ -124,6 +125,16 @@ def plan(
         jobs=tuple(jobs),
         superseded=tuple(superseded),
     )
+
+
+def record(store: Store, key: EpisodeKey) -> EpisodeRecord:
+    """The record of a finished episode run; StoreError if there is none, or it is damaged."""
+    found = attempts.listed(store, key.prefix).get(key.episode_id, [])
+    result = attempts.result_of(found)
+    if result is None:
+        where = store.locate(key.prefix)
+        raise StoreError(f"{where}: expected a result, got none; launch again")
+    return attempts.read_result(store, result, hidden_digest=key.hidden_digest)
 
 
 def job(cell: Cell, world: World) -> Job:

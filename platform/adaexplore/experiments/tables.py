@@ -1,33 +1,41 @@
 """Tables: what a sweep's records say, as rows.
 
-Score tables are made from records alone, in a fixed order and with named random streams, so the
-same records give the same bytes whatever happened on the way. Undefined is an empty cell, never 0.
+Score tables are made from the tallies of records alone, in a fixed order and with named random streams,
+so the same records give the same bytes whatever happened on the way. Undefined is an empty cell, never 0.
 """
 
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
+import numpy as np
+
 from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.benchmark.scores import comparisons, estimates, metrics, statistics
-from adaexplore.benchmark.scores.estimates import Estimate, scored
+from adaexplore.benchmark.scores.estimates import Estimate
 from adaexplore.benchmark.scores.metrics import Metric
 from adaexplore.benchmark.world import seeds
+from adaexplore.experiments.tallies import COUNTED, CURVE, SHOWN, Counted, Group, Tallies, Tally
 from adaexplore.experiments.usages import Usage
 
 DIGITS: Final = 6
 BASELINE: Final = "default"
 """The setting that ablations are compared with."""
 
-Group = tuple[str, str]
-"""(model, setting): what a row of the main table pools, over all seeds."""
-Records = Mapping[Group, Sequence[EpisodeRecord]]
-"""Records by group, in the order of the sweep's axes."""
 Estimates = Mapping[tuple[Group, str], Estimate]
 """Estimates by group and name of the metric."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """What the score tables say, and what it rests on, for every group in the sweep's order."""
+
+    counted: Mapping[Group, Counted]
+    known: Estimates
+    """Of every metric of the score tables."""
 
 
 class P(float):
@@ -95,22 +103,27 @@ def estimate(metric: Metric, records: Sequence[EpisodeRecord], *stream: str) -> 
         records: Episode runs of one group, all seeds.
         stream: Names of the random stream, so that every interval has its own.
     """
-    rng = seeds.generator("bootstrap", metric.name, *stream)
-    return estimates.of_metric(metric, records, rng=rng)
+    return estimates.of_metric(metric, records, rng=_stream(metric, *stream))
 
 
-SHOWN: Final = (*metrics.MAIN, *metrics.BESIDE)
+def _stream(metric: Metric, *names: str) -> np.random.Generator:
+    return seeds.generator("bootstrap", metric.name, *names)
 
 
-def estimated(
-    records: Records, wanted: Iterable[Metric] = SHOWN
-) -> dict[tuple[Group, str], Estimate]:
-    """Estimates of these metrics for every group: what the main and the metric table are made of."""
-    return {
-        (group, metric.name): estimate(metric, found, *group)
-        for metric in wanted
-        for group, found in records.items()
+def scores(tallies: Tallies) -> Scores:
+    """Every metric of the score tables for every group; as `estimate` of its records."""
+    known = {
+        (group, metric.name): _of_tally(metric, tally, group)
+        for metric in SHOWN
+        for group, tally in tallies.items()
     }
+    return Scores(counted={g: tally.counted for g, tally in tallies.items()}, known=known)
+
+
+def _of_tally(metric: Metric, tally: Tally, group: Group) -> Estimate:
+    episodes = [episode for episode, _ in tally.keys]
+    rows = tally.rows(metric)
+    return estimates.of_rows(metric, rows, episodes, rng=_stream(metric, *group))
 
 
 MAIN_COLUMNS: Final = (
@@ -119,50 +132,43 @@ MAIN_COLUMNS: Final = (
 )  # fmt: skip
 
 
-def main_table(records: Records, known: Estimates | None = None) -> Table:
-    """One row a model and setting: the six metrics of the paper, accuracies with intervals.
-
-    Args:
-        records: What was played.
-        known: What `estimated` says of them, where that is known already.
-    """
-    known = estimated(records, metrics.MAIN) if known is None else known
+def main_table(scores: Scores) -> Table:
+    """One row a model and setting: the six metrics of the paper, accuracies with intervals."""
     rows: list[tuple[Value, ...]] = []
-    for group, found in records.items():
-        ea, ca, *others = (known[group, metric.name] for metric in metrics.MAIN)
+    for group, counted in scores.counted.items():
+        ea, ca, *others = (scores.known[group, metric.name] for metric in metrics.MAIN)
         accuracies = (ea.value, ea.low, ea.high, ca.value, ca.low, ca.high)
-        rows.append((*group, len(scored(found)), *accuracies, *(e.value for e in others)))
+        rows.append((*group, counted.scored, *accuracies, *(e.value for e in others)))
     return Table(name="main", columns=MAIN_COLUMNS, rows=tuple(rows))
 
 
-def metric_table(records: Records, known: Estimates | None = None) -> Table:
-    """One row a model, setting and metric, each with its interval and n; arguments as above."""
+def metric_table(scores: Scores) -> Table:
+    """One row a model, setting and metric, each with its interval and n."""
     columns = ("model", "setting", "metric", "value", "low", "high", "n")
-    known = estimated(records) if known is None else known
     rows: list[tuple[Value, ...]] = []
-    for group in records:
+    for group in scores.counted:
         for metric in SHOWN:
-            e = known[group, metric.name]
+            e = scores.known[group, metric.name]
             rows.append((*group, metric.name, e.value, e.low, e.high, e.n))
     return Table(name="metrics", columns=columns, rows=tuple(rows))
 
 
-def ablation_table(records: Records) -> Table:
+def ablation_table(tallies: Tallies) -> Table:
     """Difference in calibrated accuracy of each setting from default, paired by episode."""
     columns = ("model", "setting", "n", "ca_default", "ca", "difference", "low", "high")
     rows: list[tuple[Value, ...]] = []
-    for (model, setting), group in records.items():
-        base = records.get((model, BASELINE))
+    for (model, setting), tally in tallies.items():
+        base = tallies.get((model, BASELINE))
         if setting != BASELINE and base is not None:
-            rows.append((model, setting, *_difference(base, group, model, setting)))
+            rows.append((model, setting, *_difference(base, tally, model, setting)))
     return Table(name="ablation", columns=columns, rows=tuple(rows))
 
 
-def _difference(
-    base: Sequence[EpisodeRecord], other: Sequence[EpisodeRecord], model: str, setting: str
-) -> tuple[Value, ...]:
+def _difference(base: Tally, other: Tally, model: str, setting: str) -> tuple[Value, ...]:
     """(n, base, other, difference, low, high) over the episodes that both have."""
-    pairs = comparisons.pair(metrics.CALIBRATED_ACCURACY, base, other)
+    metric = metrics.CALIBRATED_ACCURACY
+    rows = (zip(tally.keys, tally.rows(metric), strict=True) for tally in (base, other))
+    pairs = comparisons.pair_rows(metric, *rows)
     if not pairs.episodes:
         return (0, *[math.nan] * 5)
     before, after = (float(pairs.value(r.sum(axis=0))) for r in (pairs.first, pairs.second))
@@ -171,31 +177,24 @@ def _difference(
     return len(pairs.episodes), before, after, after - before, low, high
 
 
-def curve_table(records: Records) -> Table:
+def curve_table(tallies: Tallies) -> Table:
     """Calibrated accuracy by batch, aligned at the change, with a bootstrap band."""
     columns = ("model", "setting", "batches_after_change", "ca", "low", "high", "n")
     rows: list[tuple[Value, ...]] = []
-    for (model, setting), group in records.items():
-        for offset in metrics.OFFSETS:
-            e = estimate(metrics.at_offset(offset), group, model, setting)
-            rows.append((model, setting, offset, e.value, e.low, e.high, e.n))
+    for group, tally in tallies.items():
+        for offset, metric in CURVE.items():
+            e = _of_tally(metric, tally, group)
+            rows.append((*group, offset, e.value, e.low, e.high, e.n))
     return Table(name="curve", columns=columns, rows=tuple(rows))
 
 
-COUNTED: Final = (
-    "turns", "repairs", "fallbacks", "truncations", "calculator_calls", "lenient_would_accept",
-)  # fmt: skip
-
-
-def protocol_table(records: Records) -> Table:
+def protocol_table(groups: Mapping[Group, Counted]) -> Table:
     """Protocol accounting a model and setting: sums over episode runs."""
     columns = ("model", "setting", "n", "unscored", "unanswered_cases", *COUNTED)
     rows: list[tuple[Value, ...]] = []
-    for (model, setting), group in records.items():
-        unanswered = sum(case.action is None for record in group for case in record.cases)
-        counts = [sum(getattr(record.counts, name) for record in group) for name in COUNTED]
-        unscored = len(group) - len(scored(group))
-        rows.append((model, setting, len(group), unscored, unanswered, *counts))
+    for group, found in groups.items():
+        counts = (found.counts[name] for name in COUNTED)
+        rows.append((*group, found.runs, found.unscored, found.unanswered, *counts))
     return Table(name="protocol", columns=columns, rows=tuple(rows))
 
 
@@ -211,13 +210,12 @@ def accounting_table(usages: Mapping[Group, Usage]) -> Table:
     return Table(name="accounting", columns=columns, rows=tuple(rows))
 
 
-def all_tables(records: Records) -> tuple[Table, ...]:
-    """Every table of a sweep."""
-    known = estimated(records)
+def all_tables(tallies: Tallies, scores: Scores) -> tuple[Table, ...]:
+    """Every table of a sweep, from its tallies and the scores that they give."""
     return (
-        main_table(records, known),
-        ablation_table(records),
-        curve_table(records),
-        metric_table(records, known),
-        protocol_table(records),
+        main_table(scores),
+        ablation_table(tallies),
+        curve_table(tallies),
+        metric_table(scores),
+        protocol_table(scores.counted),
     )

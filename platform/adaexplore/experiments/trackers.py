@@ -12,6 +12,8 @@ from adaexplore.benchmark.game.records import EpisodeRecord
 
 Artifacts = Mapping[str, Callable[[], bytes]]
 """Files of a run by path; each is made when it is sent, since it may be large or far away."""
+Read = Callable[[], EpisodeRecord]
+"""Reads a record from the store: a tracker that is behind keeps none of those that wait."""
 
 
 class ShownCell(Protocol):
@@ -33,8 +35,8 @@ class ShownCell(Protocol):
 class Tracker(Protocol):
     """Runs of one sweep: sweep, cells and episodes, nested. What shows returns at once."""
 
-    def episode(self, cell: ShownCell, record: EpisodeRecord) -> None:
-        """Show one finished episode run."""
+    def episode(self, cell: ShownCell, episode_id: str, read: Read) -> None:
+        """Show one finished episode run, whose record is read when it is its turn."""
 
     def cell(self, cell: ShownCell, values: Mapping[str, float], artifacts: Artifacts) -> None:
         """Show the metrics and files of a cell; a `missing` above 0 says that it is not complete."""
@@ -61,7 +63,7 @@ class Tracker(Protocol):
 class NoTracker:
     """Tracks nothing."""
 
-    def episode(self, cell: ShownCell, record: EpisodeRecord) -> None:
+    def episode(self, cell: ShownCell, episode_id: str, read: Read) -> None:
         """Nothing is shown."""
 
     def cell(self, cell: ShownCell, values: Mapping[str, float], artifacts: Artifacts) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from adaexplore.benchmark.game.protocol import Reply
 from adaexplore.errors import StoreError
-from adaexplore.experiments import journals
+from adaexplore.experiments import journals, reading
 from adaexplore.experiments.stores import Store
 from adaexplore.models import budget
 from adaexplore.models.profiles import Prices
@@ -81,8 +81,12 @@ def of_cell(store: Store, cell_id: str, prices: Prices) -> Usage:
     for key in store.keys(f"cells/{cell_id}/"):
         folder, _, file = key.rpartition("/")
         attempts.setdefault(folder, set()).add(file)
-    for folder, files in sorted(attempts.items()):
-        total.add(_of_attempt(store, folder, files, prices))
+
+    def read(attempt: tuple[str, set[str]]) -> Usage:
+        return _of_attempt(store, *attempt, prices)
+
+    for usage in reading.ahead(read, sorted(attempts.items())):
+        total.add(usage)
     return total
 
 

@@ -4,22 +4,20 @@ Several sweeps are one body of evidence: a cell that two of them share counts on
 means something else in each of them is told apart by the sweep's name.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.errors import StoreError
-from adaexplore.experiments import attempts, launches, stored, usages
+from adaexplore.experiments import launches, stored, usages
 from adaexplore.experiments.stored import StoredCell, StoredSweep
 from adaexplore.experiments.stores import Store
-from adaexplore.experiments.tables import Group
+from adaexplore.experiments.tallies import Group
 from adaexplore.experiments.usages import Usage
 from adaexplore.models.profiles import Prices
 from adaexplore.reports.evidence import Evidence, Origin, Sharer
 
-Read = Mapping[tuple[str, str], EpisodeRecord]
-"""Records by (cell id, episode id)."""
 Owned = tuple[Group, StoredCell, StoredSweep]
 
 
@@ -27,7 +25,6 @@ def evidence(
     store: Store,
     names: Sequence[str],
     *,
-    known: Read | None = None,
     options: tuple[str, ...] = (),
 ) -> Evidence:
     """All that the store holds of these sweeps.
@@ -35,7 +32,6 @@ def evidence(
     Args:
         store: Where they are kept.
         names: Of the sweeps.
-        known: Records that need not be read again; with it nothing is read.
         options: Words of a command line that find the store again.
 
     Raises:
@@ -49,7 +45,7 @@ def evidence(
     planned: dict[Group, dict[str, int]] = {}
     spent: dict[Group, Usage] = {}
     for cell_id, group, cell, episodes in _cells(owned):
-        found = _records(store, cell_id, episodes, known)
+        found = stored.records(store, cell_id, episodes)
         records.setdefault(group, []).extend(map(sharer.shared, found))
         plan = planned.setdefault(group, {})
         plan.update({episode: plan.get(episode, 0) + 1 for episode in episodes})
@@ -108,16 +104,6 @@ def _cells(owned: Iterable[Owned]) -> Iterator[tuple[str, Group, StoredCell, tup
         episodes.update(dict.fromkeys(sweep.selection.episode_ids))
     for (cell_id, group), (cell, episodes) in merged.items():
         yield cell_id, group, cell, tuple(episodes)
-
-
-def _records(
-    store: Store, cell_id: str, episodes: Sequence[str], known: Read | None
-) -> Iterator[EpisodeRecord]:
-    if known is not None:
-        yield from (known[cell_id, e] for e in episodes if (cell_id, e) in known)
-        return
-    done = attempts.finished(store, cell_id)
-    yield from (attempts.read_result(store, done[e]) for e in episodes if e in done)
 
 
 def _price(store: Store, sweeps: Iterable[StoredSweep], cell: StoredCell) -> Prices:

@@ -21,10 +21,13 @@ from adaexplore.benchmark.scores.missingness import Group as Planned
 from adaexplore.benchmark.world import seeds
 from adaexplore.benchmark.world.fields import Floats
 from adaexplore.experiments import tables
-from adaexplore.experiments.tables import BASELINE, Estimates, Group, Records
+from adaexplore.experiments.tables import BASELINE, Estimates
+from adaexplore.experiments.tallies import SHOWN, Group
 from adaexplore.experiments.usages import Usage
 
 Runs = Sequence[EpisodeRecord]
+Records = Mapping[Group, Runs]
+"""Records by group, in the order of the sweeps' axes."""
 T = TypeVar("T")
 Contribution = Callable[[EpisodeRecord], Floats]
 
@@ -145,8 +148,11 @@ class Evidence:
         return self.memory.once("scores", self._estimated)
 
     def _estimated(self) -> Estimates:
-        shown = [self.memory.of(metric) for metric in tables.SHOWN]
-        return tables.estimated(self.records, shown)
+        return {
+            (group, metric.name): tables.estimate(self.memory.of(metric), found, *group)
+            for metric in SHOWN
+            for group, found in self.records.items()
+        }
 
 
 def stream(*names: str) -> np.random.Generator:

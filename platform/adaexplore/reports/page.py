@@ -12,6 +12,8 @@ from typing import Final
 
 from adaexplore.reports.markup import Markup, element, join
 
+REPORT: Final = "report.html"
+"""The page of a report, beside its other files."""
 _SCRIPT: Final = "page.js"
 _STYLE: Final = "page.css"
 

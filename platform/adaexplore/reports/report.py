@@ -23,7 +23,6 @@ from adaexplore.reports.evidence import Evidence
 from adaexplore.reports.markup import Markup, element, join
 from adaexplore.reports.sections import Analysis
 
-PAGE: Final = "report.html"
 THREADS: Final = 4
 LEAD: Final = (
     "How well do these agents explore, decide, and adapt when the rule that they learned changes "
@@ -167,4 +166,4 @@ def files(report: Report) -> Iterator[tuple[str, bytes]]:
         for figure in analysis.figures:
             for ending, data in plots.files(figure).items():
                 yield f"figures/{figure.name}.{ending}", data
-    yield PAGE, html(report)
+    yield page.REPORT, html(report)

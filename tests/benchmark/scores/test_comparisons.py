@@ -14,6 +14,7 @@ from adaexplore.benchmark.scores import comparisons, metrics
 from adaexplore.benchmark.scores.comparisons import Pairs
 from adaexplore.benchmark.world import seeds
 from adaexplore.experiments import tables
+from adaexplore.experiments.tallies import Tally
 from scorebook import accuracy, scoring
 
 CA = metrics.CALIBRATED_ACCURACY
@@ -103,7 +104,8 @@ def test_order_and_names_of_episodes_do_not_matter():
 def test_the_difference_is_that_of_the_ablation_table():
     first, second = group([1, 5, 3, 4, 8]), group([2, 4, 6, 3, 8])
     records = {("m", "default"): first, ("m", "stationary"): second}
-    _, _, n, before, after, difference, *_ = tables.ablation_table(records).rows[0]
+    tallied = {names: Tally.of(runs) for names, runs in records.items()}
+    _, _, n, before, after, difference, *_ = tables.ablation_table(tallied).rows[0]
     found = compare(first, second)
 
     assert n == found.difference.n

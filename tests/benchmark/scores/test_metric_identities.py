@@ -77,7 +77,7 @@ def test_no_answers_are_worth_more_than_the_best(records, data):
 @given(CASE_RECORDS)
 def test_an_unanswered_case_takes_what_chance_takes(case):
     """The two shares are equal exactly, because utility 0 is the mean of the four."""
-    share, chance = metrics.case_share(replace(case, action=None))
+    ((_, share, chance, *_),) = metrics.case_rows([replace(case, action=None)])
     low, high = (Fraction(bound(case.utilities)) for bound in (min, max))
 
     assert share == chance

@@ -14,12 +14,11 @@ from adaexplore.backends.mlflow.outbox import Outbox
 from adaexplore.backends.mlflow.rest import Rest
 from adaexplore.backends.mlflow.service import Service
 from adaexplore.backends.mlflow.traces import Tracer
-from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.experiments import contents, projections
 from adaexplore.experiments.config import TrackingConfig
 from adaexplore.experiments.projections import Projection
 from adaexplore.experiments.stores import Store
-from adaexplore.experiments.trackers import Artifacts, ShownCell
+from adaexplore.experiments.trackers import Artifacts, Read, ShownCell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +86,11 @@ class MlflowTracker:
             drain_s=target.config.drain_s,
         )
 
-    def episode(self, cell: ShownCell, record: EpisodeRecord) -> None:
+    def episode(self, cell: ShownCell, episode_id: str, read: Read) -> None:
         """Show one finished episode run below its cell."""
         sweep = self._target.sweep
-        place = contents.episode_place(sweep, cell, record.episode_id)
-        self._outbox.put((place, lambda: contents.episode(sweep, cell, record)))
+        place = contents.episode_place(sweep, cell, episode_id)
+        self._outbox.put((place, lambda: contents.episode(sweep, cell, read())))
 
     def cell(self, cell: ShownCell, values: Mapping[str, float], artifacts: Artifacts) -> None:
         """Show the metrics and files of a cell."""

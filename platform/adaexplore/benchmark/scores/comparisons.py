@@ -7,7 +7,7 @@ episodes' own values; effect sizes stand beside it, since with 240 episodes litt
 Source: paper, table 16; Kerby (2014); Cohen (1988).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
 
@@ -76,7 +76,15 @@ def pair(
     Returns:
         Pairs in the order of episode ids; none where nothing is shared.
     """
-    one, other = (_sums(metric, group, same_cases=same_cases) for group in (first, second))
+    one, other = (_keyed(metric, group, same_cases=same_cases) for group in (first, second))
+    return pair_rows(metric, one, other)
+
+
+def pair_rows(
+    metric: Metric, first: Iterable[tuple[Key, Floats]], second: Iterable[tuple[Key, Floats]]
+) -> Pairs:
+    """As `pair`, from what the scored runs of each condition contribute, ordered by episode."""
+    one, other = _pooled(first), _pooled(second)
     shared = sorted(one.keys() & other.keys())
     return Pairs(
         episodes=tuple(key[0] for key in shared),
@@ -97,7 +105,7 @@ def pair_metrics(first: Metric, second: Metric, records: Iterable[EpisodeRecord]
             f"expected metrics with the same value function, got {first.name} and {second.name}"
         )
     counted = list(records)
-    one, other = (_sums(metric, counted, same_cases=True) for metric in (first, second))
+    one, other = (_pooled(_keyed(m, counted, same_cases=True)) for m in (first, second))
     return Pairs(
         episodes=tuple(key[0] for key in sorted(one)),
         first=_stacked([one[key] for key in sorted(one)]),
@@ -106,13 +114,17 @@ def pair_metrics(first: Metric, second: Metric, records: Iterable[EpisodeRecord]
     )
 
 
-def _sums(
+def _keyed(
     metric: Metric, records: Iterable[EpisodeRecord], *, same_cases: bool
-) -> dict[Key, Floats]:
-    sums: dict[Key, Floats] = {}
+) -> Iterator[tuple[Key, Floats]]:
     for record in scored(records):
         key = (record.episode_id, record.hidden_digest if same_cases else "")
-        part = metric.contribution(record)
+        yield key, metric.contribution(record)
+
+
+def _pooled(rows: Iterable[tuple[Key, Floats]]) -> dict[Key, Floats]:
+    sums: dict[Key, Floats] = {}
+    for key, part in rows:
         sums[key] = sums[key] + part if key in sums else part
     return sums
 

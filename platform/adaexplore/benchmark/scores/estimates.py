@@ -64,15 +64,28 @@ def of_metric(
     Source: paper, appendix on metrics; cluster bootstrap, Davison and Hinkley (1997), section 3.8.
     """
     counted = scored(records)
-    if not counted:
-        return Estimate.undefined(0)
     rows = metrics.contributions(metric, counted)
+    return of_rows(metric, rows, [record.episode_id for record in counted], rng=rng)
+
+
+def of_rows(
+    metric: Metric, rows: Floats, episodes: Sequence[str], *, rng: np.random.Generator
+) -> Estimate:
+    """As `of_metric`, from what the scored runs contribute.
+
+    Args:
+        metric: What is estimated.
+        rows: Contributions, shape (n, k), ordered by episode.
+        episodes: The episode of each row.
+        rng: Generator to draw resamples from.
+    """
+    if not len(rows):
+        return Estimate.undefined(0)
     n = int(np.isfinite(metric.value(rows)).sum())
     value = float(metric.value(rows.sum(axis=0)))
     if isnan(value):
         return Estimate.undefined(n)
-    clusters = [record.episode_id for record in counted]
-    low, high = statistics.interval(rows, clusters, metric.value, rng=rng)
+    low, high = statistics.interval(rows, episodes, metric.value, rng=rng)
     return Estimate(value=value, low=low, high=high, n=n)
 
 

@@ -52,27 +52,39 @@ def ratio(numerator: Floats, denominator: Floats) -> Floats:
 # -- end-to-end outcomes -----------------------------------------------------------------------
 
 
-def case_share(case: CaseRecord) -> tuple[float, float]:
-    """(p, b): the share of the possible gain that the choice took, and that chance would take.
-
-    `p = (u(chosen) - min u) / (max u - min u)`, b its mean over the four actions. An unanswered
-    case has utility 0, and the utilities sum to 0, so its p is b.
-    """
-    low, high = min(case.utilities), max(case.utilities)
-    mean = sum(case.utilities) / len(case.utilities)
-    chosen = mean if case.action is None else case.utilities[case.action]
-    return (chosen - low) / (high - low), (mean - low) / (high - low)
-
-
 def is_best(case: CaseRecord) -> bool:
     """Whether the chosen action is the best one; an unanswered case is not."""
     return case.action is not None and case.utilities[case.action] == max(case.utilities)
 
 
+def case_rows(cases: Iterable[CaseRecord]) -> Floats:
+    """(best choice, p, b, unanswered, 1) of each case, shape (n, 5).
+
+    p is the share of the possible gain that the choice took, `(u(chosen) - min u) / (max u - min u)`,
+    and b what chance would take, its mean over the four actions. An unanswered case has utility 0, and
+    the utilities sum to 0, so its p is b.
+    """
+    counted = list(cases)
+    rows = np.ones((len(counted), 5))
+    if not counted:
+        return rows
+    utilities = np.array([case.utilities for case in counted])
+    low, high = utilities.min(axis=1), utilities.max(axis=1)
+    mean = (
+        sum(utilities.T) / utilities.shape[1]
+    )  # one action after another: the same bits everywhere
+    unanswered = np.array([case.action is None for case in counted])
+    taken = utilities[np.arange(len(counted)), [case.action or 0 for case in counted]]
+    rows[:, 0] = (taken == high) & ~unanswered
+    rows[:, 1] = (np.where(unanswered, mean, taken) - low) / (high - low)
+    rows[:, 2] = (mean - low) / (high - low)
+    rows[:, 3] = unanswered
+    return rows
+
+
 def accuracy_sums(cases: Iterable[CaseRecord]) -> Floats:
     """(best choices, sum of p, sum of b, unanswered, cases), the sums both accuracies need."""
-    rows = [(is_best(case), *case_share(case), case.action is None, 1.0) for case in cases]
-    sums: Floats = np.asarray(rows, dtype=np.float64).reshape(-1, 5).sum(axis=0)
+    sums: Floats = case_rows(cases).sum(axis=0)
     return sums
 
 

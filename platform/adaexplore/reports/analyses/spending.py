@@ -15,7 +15,8 @@ from adaexplore.benchmark.scores import metrics
 from adaexplore.benchmark.scores.estimates import Estimate
 from adaexplore.benchmark.scores.metrics import Metric
 from adaexplore.benchmark.world.fields import Floats
-from adaexplore.experiments.tables import COUNTED, Table, Value, protocol_table
+from adaexplore.experiments.tables import Table, Value, protocol_table
+from adaexplore.experiments.tallies import COUNTED, Counted
 from adaexplore.experiments.usages import Usage
 from adaexplore.reports.evidence import Evidence
 from adaexplore.reports.sections import Analysis, listed, told
@@ -48,8 +49,9 @@ def protocol(evidence: Evidence) -> Analysis:
     )  # fmt: skip
     if not any(evidence.records.values()):
         return replace(blank, absent="no episode run has a result yet")
+    counted = {group: Counted.of(runs) for group, runs in evidence.records.items()}
     sums = replace(
-        protocol_table(evidence.records), name="protocol_sums", title="Sums over episode runs",
+        protocol_table(counted), name="protocol_sums", title="Sums over episode runs",
         note="n counts runs with a result; unscored are those that a full context or a content filter ended.",
     )  # fmt: skip
     rows: list[tuple[Value, ...]] = []
