@@ -22,10 +22,11 @@ test: $(STAMP) lint
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term tests/benchmark
 	$(BIN)/python -m pytest -n auto --ignore=tests/benchmark
 
-# What the client costs per call, beside the openai SDK, which is installed for this alone.
+# Everything that is promised about speed, in one table; ONLY=calls,memory takes some groups,
+# PAGE=docs/performance.md puts the table there. Peers are installed below .bench, for this alone.
 bench: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --target .bench -r requirements-bench.txt
-	PYTHONPATH=.bench $(BIN)/python tests/benchmarks/bench.py
+	$(if $(ONLY),,-@$(MAKE) --no-print-directory postgresql)
+	PYTHONPATH=. $(BIN)/python -m tests.benchmarks.bench $(if $(ONLY),--only $(ONLY)) $(if $(PAGE),--page $(PAGE))
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

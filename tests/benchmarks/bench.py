@@ -1,111 +1,128 @@
-"""`make bench`: what the client costs per call, beside the plain openai SDK in the same run.
+"""`make bench`: everything that issue and page promise about speed, measured in one run, as one table.
 
-Figures are CPU seconds of the client's process over its calls, and wall time over the ideal (turns
-of the longest episode times latency). Other work on the machine moves wall times far more than CPU
-times. They are printed with targets; nothing passes or fails by a clock.
-
-`python bench.py [REPEATS] [--json FILE]`
+`python -m tests.benchmarks.bench [--only GROUPS] [--repeats N] [--json FILE] [--page FILE]`, with groups
+parted by commas. Figures are medians of the repeats with their spread; ratios compare what was taken
+in the same minutes and are what to believe, since other work on the machine moves absolute times.
+Nothing passes or fails by a clock: a missed target is told in the table, and only a group that could
+not be measured makes the exit code 1. `--from FILE` takes an earlier run's JSON instead of measuring.
 """
 
 import argparse
-import json
-import os
-import subprocess
 import sys
-from dataclasses import asdict, dataclass
-from importlib.metadata import version
+import time
+import traceback
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
-HERE = Path(__file__).parent
-TURNS = 26
-"""Replies of one episode under default: two a window and two assessments."""
-OURS, THEIRS = "drive_ours.py", "drive_openai.py"
+from tests.benchmarks import (
+    audits,
+    builds,
+    calls,
+    capacities,
+    environments,
+    journals_s3,
+    machines,
+    memory,
+    mlflow_rates,
+    starts,
+)
+from tests.benchmarks.rows import Row, dumps, loads, replaced, table
 
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table: what was found in each repeat, and what it should be at most."""
-
-    what: str
-    found: list[float]
-    unit: str = ""
-    target: float | None = None
-
-    @property
-    def missed(self):
-        return self.target is not None and median(self.found) > self.target
-
-    def __str__(self):
-        least, middle, most = (
-            f"{x:.2f}" for x in (min(self.found), median(self.found), max(self.found))
-        )
-        target = "" if self.target is None else f"at most {self.target:g}{self.unit}"
-        return f"| {self.what} | {middle}{self.unit} | {least} to {most} | {target} |"
-
-
-def drive(script, latency_s, episodes):
-    """What one client process measured against a mock server of its own."""
-    server = subprocess.Popen(
-        [sys.executable, HERE / "mock_server.py", str(latency_s)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        port = server.stdout.readline().strip()
-        done = subprocess.run(
-            [sys.executable, HERE / script, port, str(episodes)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return json.loads(done.stdout)
-    finally:
-        server.stdin.close()
-        server.wait()
+GROUPS = {
+    "calls": calls.rows,
+    "memory": memory.rows,
+    "starts": starts.rows,
+    "environments": environments.rows,
+    "audits": audits.rows,
+    "builds": builds.rows,
+    "mlflow": mlflow_rates.rows,
+    "s3": journals_s3.rows,
+}
+"""What measures each group, in the order of the table."""
 
 
-def cpu_ms(run):
-    return 1000 * run["cpu_s"] / run["calls"]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What a group is told."""
+
+    group: str
+    repeats: int
+    started: float
+
+    def say(self, what):
+        """Show that something is going on, on stderr."""
+        passed = time.monotonic() - self.started
+        print(f"[{passed:5.0f} s] {self.group}: {what}", file=sys.stderr, flush=True)
 
 
-def rows(repeats):
-    """The table; ours and theirs are taken in turns, so that a busy minute hits both."""
-    pairs = [(drive(OURS, 0.1, 100), drive(THEIRS, 0.1, 100)) for _ in range(repeats)]
-    wide = [drive(OURS, 0.5, 400) for _ in range(repeats)]
-    quick = [drive(OURS, 0.1, 400) for _ in range(repeats)]
-    ours, theirs = ([cpu_ms(pair[i]) for pair in pairs] for i in (0, 1))
-    shares = [a / b for a, b in zip(ours, theirs, strict=True)]
-    return [
-        Row("whole-loop client CPU per call, 100 episodes, 100 ms", ours, " ms", 0.6),
-        Row("the same through the plain openai SDK, nothing kept", theirs, " ms"),
-        Row("ratio", shares, target=0.1),
-        Row("CPU per call, 400 episodes, 500 ms", [cpu_ms(run) for run in wide], " ms"),
-        Row("wall over ideal, 400 episodes, 500 ms", [over(run, 0.5) for run in wide], target=1.05),
-        Row("wall over ideal, 400 episodes, 100 ms", [over(run, 0.1) for run in quick], target=2.0),
-    ]
+def measured(groups, repeats):
+    """All rows of these groups; a group that fails is a row that says why."""
+    started, found = time.monotonic(), []
+    for group in groups:
+        bench = Bench(group=group, repeats=repeats, started=started)
+        try:
+            found += _loud(GROUPS[group](bench), bench)
+        except Exception as error:  # noqa: BLE001 (the other groups are measured all the same)
+            traceback.print_exc()
+            note = f"failed: {error}"
+            found.append(Row(key=f"{group}.failed", what=f"group {group}", note=note))
+    return found
 
 
-def over(run, latency_s):
-    return run["wall_s"] / (TURNS * latency_s)
+def _loud(rows, bench):
+    for row in rows:
+        if row.state == "SKIPPED":
+            bench.say(f"SKIPPED, NOT MEASURED: {row.what}: {row.note}")
+        yield row
+
+
+def page_block(machine, rows):
+    """What a page shows of a run."""
+    shown = [machines.shown(machine), table(rows)]
+    if (capacity := capacities.table(rows)) is not None:
+        shown.append(capacity)
+    return "\n\n".join(shown)
+
+
+def asked():
+    """What the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default=",".join(GROUPS), help=", ".join(GROUPS))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--json", type=Path, help="default: runs/bench/TIME.json; a .md goes with it"
+    )
+    parser.add_argument("--page", type=Path, help="a page whose marked block becomes this run's")
+    parser.add_argument("--from", type=Path, dest="source", help="an earlier run's JSON")
+    words = parser.parse_args()
+    words.groups = [name for name in words.only.split(",") if name]
+    if unknown := [name for name in words.groups if name not in GROUPS]:
+        parser.error(f"unknown group {unknown[0]}: expected some of {', '.join(GROUPS)}")
+    return words
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("repeats", nargs="?", type=int, default=3)
-    parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    versions = {name: version(name) for name in ("aiohttp", "orjson", "openai")}
-    machine = {"cores": os.cpu_count(), "python": sys.version.split()[0], **versions}
-    table = rows(asked.repeats)
-    load = os.getloadavg()[0]
-    print(f"{', '.join(f'{k} {v}' for k, v in machine.items())}; load at the end {load:.1f}")
-    print(f"\n| what | median of {asked.repeats} | spread | target |")
-    print("|---|---|---|---|")
-    print("\n".join(map(str, table)))
-    print(f"\nmissed: {', '.join(row.what for row in table if row.missed) or 'none'}")
-    if asked.json is not None:
-        found = {"machine": machine, "load": load, "rows": [asdict(row) for row in table]}
-        asked.json.write_text(json.dumps(found, indent=1))
+    words = asked()
+    if words.source is not None:
+        machine, rows = loads(words.source.read_text())
+    else:
+        machine, rows = machines.described(), measured(words.groups, words.repeats)
+        machine = machines.ended(machine)
+        keep(words.json, machine, rows)
+    if words.page is not None:
+        words.page.write_text(replaced(words.page.read_text(), page_block(machine, rows)))
+    print(page_block(machine, rows))
+    return int(any(row.key.endswith(".failed") for row in rows))
 
 
-main()
+def keep(file, machine, rows):
+    """Write a run as JSON and, beside it, as Markdown."""
+    file = file or Path("runs/bench") / time.strftime("%Y-%m-%d-%H%M%S.json", time.gmtime())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(dumps(machine, rows))
+    file.with_suffix(".md").write_text(page_block(machine, rows) + "\n")
+    print(f"kept as {file} and {file.with_suffix('.md')}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

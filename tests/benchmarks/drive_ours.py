@@ -1,17 +1,19 @@
 """Our whole loop against a mock model: environment, client, governor, journal and record.
 
-`python drive_ours.py PORT EPISODES` prints calls, CPU seconds and wall seconds as JSON.
+`python drive_ours.py PORT EPISODES [KEY=VALUE …]` plays so many episode runs at once, with further words
+of configuration, and prints calls, CPU seconds, wall seconds and peak memory as JSON.
 """
 
 import json
+import resource
 import sys
 import tempfile
 import time
-from pathlib import Path
+from contextlib import closing
+from dataclasses import replace
 
 from adaexplore import assemble, configure, loops
 from adaexplore.authoring import datasets
-from adaexplore.backends.folder import FolderStore
 from adaexplore.backends.local import Lane, Player
 from adaexplore.experiments import grids, sweeps
 from adaexplore.models.budget import Budget
@@ -29,6 +31,7 @@ async def play(config, plan, store):
         store=store, protocol=config.protocol, concurrency=len(plan.jobs), on_call=count
     )
     async with models:
+        # The mock keeps no list of models; the list is asked for once, outside what is measured.
         cpu, wall = time.process_time(), time.perf_counter()
         lane = Lane(jobs=plan.jobs, open=lambda: models.connected("openai_compatible"))
         async for outcome in player.outcomes([lane]):
@@ -37,34 +40,30 @@ async def play(config, plan, store):
         "calls": calls,
         "cpu_s": time.process_time() - cpu,
         "wall_s": time.perf_counter() - wall,
+        "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
 
 def main():
-    port, episodes = int(sys.argv[1]), int(sys.argv[2])
+    port, episodes, *further = sys.argv[1:]
     profile = "+profiles.openai_compatible"
     worlds = datasets.load("first").worlds
-    seeds = list(range(-(-episodes // len(worlds))))
-    config = configure.sweep(
-        [
-            "+grid=smoke", "models=[openai_compatible]", "dataset=first", f"seeds={seeds}",
-            f"{profile}.model=mock",
-            f"{profile}.route.base_url=http://127.0.0.1:{port}/v1",
-            f"{profile}.limits.concurrency_start={episodes}", f"{profile}.limits.concurrency_max={episodes}",
-        ]
-    )  # fmt: skip
-    # The mock keeps no list of models; the list is asked for once, outside what is measured.
+    seeds = list(range(-(-int(episodes) // len(worlds))))
     with tempfile.TemporaryDirectory() as folder:
-        store = FolderStore(Path(folder))
-        plan = sweeps.plan(store, "bench", grids.expand(config, "bench"), worlds)
-        plan = sweeps.Plan(
-            sweep=plan.sweep,
-            cells=plan.cells,
-            worlds=plan.worlds,
-            finished={},
-            jobs=plan.jobs[:episodes],
-        )
-        print(json.dumps(loops.run(play(config, plan, store))))
+        config = configure.sweep(
+            [
+                "+grid=smoke", "models=[openai_compatible]", "dataset=first", f"seeds={seeds}",
+                f"{profile}.model=mock", f"runs_dir={folder}",
+                f"{profile}.route.base_url=http://127.0.0.1:{port}/v1",
+                f"{profile}.limits.concurrency_start={episodes}",
+                f"{profile}.limits.concurrency_max={episodes}", *further,
+            ]
+        )  # fmt: skip
+        with closing(assemble.store(config)) as store:
+            plan = sweeps.plan(store, "bench", grids.expand(config, "bench"), worlds)
+            plan = replace(plan, jobs=plan.jobs[: int(episodes)], finished={})
+            print(json.dumps(loops.run(play(config, plan, store))))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,14 +1,18 @@
 """A mock model in a process of its own: legal moves after a fixed latency, at little cost.
 
-`python mock_server.py LATENCY_S` prints its port and serves until its standard input closes. Every
-window is probed, so that histories grow as those of a careful model do.
+`python mock_server.py LATENCY_S` prints its port, serves until its standard input closes, and then
+prints as JSON how many calls it answered, what they cost it, and when (epoch) the first one came.
+Every window is probed, so that histories grow as those of a careful model do.
 """
 
 import asyncio
+import json
 import re
 import sys
+import time
 
 import orjson
+import uvloop
 
 PENDING = re.compile(r'"batch_id": "(batch_\d+)"')
 CASE = re.compile(r'"context_id": "(case_\d+)"')
@@ -45,7 +49,18 @@ def completion(body):
     return orjson.dumps(document)
 
 
-async def serve(reader, writer, latency_s):
+class Served:
+    """What was answered."""
+
+    calls = 0
+    first_at = None
+
+    def one(self):
+        self.calls += 1
+        self.first_at = self.first_at or time.time()
+
+
+async def serve(reader, writer, latency_s, served):
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
@@ -53,6 +68,7 @@ async def serve(reader, writer, latency_s):
                 writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
                 continue
             length = int(re.search(rb"content-length: *(\d+)", head)[1])
+            served.one()
             body = await reader.readexactly(length)
             answer = completion(body)
             await asyncio.sleep(latency_s)
@@ -66,12 +82,15 @@ async def serve(reader, writer, latency_s):
 
 
 async def main():
-    latency_s = float(sys.argv[1])
+    latency_s, served = float(sys.argv[1]), Served()
     server = await asyncio.start_server(
-        lambda r, w: serve(r, w, latency_s), "127.0.0.1", 0, limit=2**22, backlog=4096
+        lambda r, w: serve(r, w, latency_s, served), "127.0.0.1", 0, limit=2**22, backlog=4096
     )
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    told = {"calls": served.calls, "cpu_s": time.process_time(), "first_at": served.first_at}
+    print(json.dumps(told), flush=True)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    uvloop.run(main())
