@@ -111,8 +111,9 @@ def test_what_others_may_write_too_is_never_written_again(tmp_path):
     assert b"new" == FolderStore(dead).get("sweeps/s/tables/runs.csv")
 
 
-def test_a_long_log_is_emptied_and_nothing_is_lost(tmp_path, monkeypatch):
-    monkeypatch.setattr(log, "CHECKPOINT_BYTES", 200)
+@pytest.mark.parametrize(("limit", "most"), [("CHECKPOINT_BYTES", 200), ("CHECKPOINT_FILES", 1)])
+def test_a_long_log_is_emptied_and_nothing_is_lost(limit, most, tmp_path, monkeypatch):
+    monkeypatch.setattr(log, limit, most)
     live, dead = tmp_path / "live", tmp_path / "dead"
     store = FolderStore(live)
     grow(store, "ab", 40)

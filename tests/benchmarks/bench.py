@@ -1,10 +1,10 @@
-"""`make bench`: everything that issue and page promise about speed, measured in one run, as one table.
+"""`make bench`: everything that is promised about speed (docs/performance.md), as one table.
 
 `python -m tests.benchmarks.bench [--only GROUPS] [--repeats N] [--json FILE] [--page FILE]`, with groups
 parted by commas. Figures are medians of the repeats with their spread; ratios compare what was taken
 in the same minutes and are what to believe, since other work on the machine moves absolute times.
 Nothing passes or fails by a clock: a missed target is told in the table, and only a group that could
-not be measured makes the exit code 1. `--from FILE` takes an earlier run's JSON instead of measuring.
+not be measured makes the exit code 1. `--from FILE ...` takes what earlier runs kept instead of measuring.
 """
 
 import argparse
@@ -93,7 +93,9 @@ def asked():
         "--json", type=Path, help="default: runs/bench/TIME.json; a .md goes with it"
     )
     parser.add_argument("--page", type=Path, help="a page whose marked block becomes this run's")
-    parser.add_argument("--from", type=Path, dest="source", help="an earlier run's JSON")
+    parser.add_argument(
+        "--from", type=Path, nargs="+", dest="sources", help="JSON of earlier runs, put together"
+    )
     words = parser.parse_args()
     words.groups = [name for name in words.only.split(",") if name]
     if unknown := [name for name in words.groups if name not in GROUPS]:
@@ -103,8 +105,9 @@ def asked():
 
 def main():
     words = asked()
-    if words.source is not None:
-        machine, rows = loads(words.source.read_text())
+    if words.sources is not None:
+        runs = [loads(path.read_text()) for path in words.sources]
+        machine, rows = runs[0][0], [row for _, found in runs for row in found]
     else:
         machine, rows = machines.described(), measured(words.groups, words.repeats)
         machine = machines.ended(machine)

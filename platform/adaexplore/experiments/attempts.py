@@ -187,7 +187,7 @@ class Attempt:
 
     def __init__(self, store: Store, key: EpisodeKey, before: Sequence[Found]) -> None:
         """Begin the next attempt and carry over the longest valid journal of those before."""
-        self._store = store
+        self.store = store
         self._key = key
         entries, torn = _longest(store, key, before)
         self.number = max((attempt.number for attempt in before), default=0) + 1
@@ -206,16 +206,16 @@ class Attempt:
 
     @property
     def _prefix(self) -> str:
-        return self._key.attempt(self.number, self._store.writer)
+        return self._key.attempt(self.number, self.store.writer)
 
     def _begin(self, carried: int) -> Appender:
         owner = journals.header(self._key.cell_id, self._key.episode_id, self._key.hidden_digest)
-        first = {**owner, "writer": self._store.writer, "carried": carried}
+        first = {**owner, "writer": self.store.writer, "carried": carried}
         key = f"{self._prefix}journal.jsonl"
-        appender = self._store.create(key, journals.line(first))
+        appender = self.store.create(key, journals.line(first))
         if appender is None:
             raise StoreError(
-                f"{self._store.locate(key)}: expected no journal under this writer's name, got one; "
+                f"{self.store.locate(key)}: expected no journal under this writer's name, got one; "
                 "launch again"
             )
         return appender
@@ -241,13 +241,13 @@ class Attempt:
             "attempt": self.number,
             "record": record,
         }
-        self._store.put(f"{self._prefix}{RESULT}", journals.line(document))
+        self.store.put(f"{self._prefix}{RESULT}", journals.line(document))
 
     def fail(self, reason: str, kind: str, tried: list[dict[str, Any]]) -> None:
         """Release the journal and note why there is no result; the next launch goes on from here."""
         self.close()
         document = {"reason": reason, "kind": kind, "attempts": tried}
-        self._store.put(f"{self._prefix}failure.json", identity.canonical(document))
+        self.store.put(f"{self._prefix}failure.json", identity.canonical(document))
 
     def close(self) -> None:
         """Release the journal, once, and keep what the attempt has spent beside it."""
@@ -256,7 +256,7 @@ class Attempt:
         self.closed = True
         self._appender.close()
         if self.usage.calls or self.usage.failed_attempts:
-            self._store.put(f"{self._prefix}usage.json", identity.canonical(asdict(self.usage)))
+            self.store.put(f"{self._prefix}usage.json", identity.canonical(asdict(self.usage)))
 
 
 def _longest(

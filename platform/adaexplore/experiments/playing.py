@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 from adaexplore.benchmark.game.play import play
 from adaexplore.benchmark.game.protocol import Protocol
@@ -21,7 +22,6 @@ from adaexplore.experiments.sweeps import Job
 from adaexplore.models.endpoints import Endpoint, ModelError
 
 T = TypeVar("T")
-_STORE_THREADS: Final = ThreadPoolExecutor(64, thread_name_prefix="store")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ async def play_job(
     Raises:
         StoreError: The store cannot be written; nothing that was acknowledged is lost.
     """
-    claimed = await _durably(_claim, store, job)
+    claimed = await _durably(store, _claim, store, job)
     if not isinstance(claimed, Attempt):
         return Outcome(job=job, record=claimed)
     return await _play(job, claimed, endpoint, protocol, on_call)
@@ -100,23 +100,29 @@ async def _play(
                 attempt.cut()
     except StopIteration as stop:
         record: EpisodeRecord = stop.value
-        await _durably(attempt.finish, record)
+        await _durably(attempt.store, attempt.finish, record)
         return _outcome(job, attempt, calls, record=record)
     except (ModelError, BudgetError) as error:
         attempt.usage.book_failures(error.attempts, prices)
-        await _durably(attempt.fail, str(error), error.kind, error.attempts)
+        await _durably(attempt.store, attempt.fail, str(error), error.kind, error.attempts)
         return _outcome(job, attempt, calls, failure=str(error))
     finally:
         if not attempt.closed:
-            await _durably(attempt.close)
+            await _durably(attempt.store, attempt.close)
 
 
-async def _durably(act: Callable[..., T], *arguments: Any) -> T:
+async def _durably(store: Store, act: Callable[..., T], *arguments: Any) -> T:
     """Wait for the store in a thread: a slow disk holds up one episode, not all of them.
 
     Many episodes wait at once, and a file system syncs what waits together.
     """
-    return await asyncio.get_running_loop().run_in_executor(_STORE_THREADS, act, *arguments)
+    threads = _threads(store.at_once)
+    return await asyncio.get_running_loop().run_in_executor(threads, act, *arguments)
+
+
+@cache
+def _threads(at_once: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(at_once, thread_name_prefix="store")
 
 
 def _outcome(

@@ -36,6 +36,8 @@ class Store(Protocol):
 
     writer: str
     """Name of this store object as a writer: 12 hex digits, never used again."""
+    at_once: int
+    """Calls that it carries out side by side with profit: many if it is far away, few on a disk."""
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object whole; readers see the old bytes or the new, never a mixture."""

@@ -31,9 +31,9 @@ from adaexplore.errors import StoreError
 GATHER_S: Final = 0.002
 """How long the first append of a batch waits for others: far below any model's latency, and fewer syncs
 cost the client less."""
-CHECKPOINT_BYTES: Final = 16 << 20
+CHECKPOINT_BYTES: Final = 64 << 20
 """A log that is longer is emptied."""
-CHECKPOINT_FILES: Final = 2000
+CHECKPOINT_FILES: Final = 4000
 """A log that stands for more files is emptied."""
 SYNCS_AT_ONCE: Final = 16
 

@@ -28,6 +28,8 @@ WRITERS: Final = "writers"
 class FolderStore:
     """Objects as files below a root folder."""
 
+    at_once: int = 8
+
     def __init__(self, root: Path) -> None:
         """Use a folder, made if it is not there.
 

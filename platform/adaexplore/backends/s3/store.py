@@ -27,6 +27,8 @@ _FIRST_ATTEMPTS: Final = 3
 class S3Store:
     """Objects below a prefix of a bucket; safe to use from any thread."""
 
+    at_once: int = 64
+
     def __init__(
         self,
         config: StoreConfig,

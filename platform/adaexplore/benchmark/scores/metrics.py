@@ -70,9 +70,8 @@ def case_rows(cases: Iterable[CaseRecord]) -> Floats:
         return rows
     utilities = np.array([case.utilities for case in counted])
     low, high = utilities.min(axis=1), utilities.max(axis=1)
-    mean = (
-        sum(utilities.T) / utilities.shape[1]
-    )  # one action after another: the same bits everywhere
+    total = sum(utilities.T)  # one action after another: the same bits everywhere
+    mean = total / utilities.shape[1]
     unanswered = np.array([case.action is None for case in counted])
     taken = utilities[np.arange(len(counted)), [case.action or 0 for case in counted]]
     rows[:, 0] = (taken == high) & ~unanswered
