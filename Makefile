@@ -7,7 +7,7 @@ ENGINE := .venv-vllm
 ENGINE_CUDA := .venv-vllm-cuda
 ALL := .venv-all
 STARTED := $(shell date +%s)
-CLUSTER_LIMIT ?= 720
+CLUSTER_LIMIT ?= 1100
 
 .PHONY: diagnostics test bench lint lock clean vllm-env vllm-cuda-env test-vllm test-gpu \
   stack stack-down stack-clean test-stack postgresql chaos control-plane-packages test-cluster \

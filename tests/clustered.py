@@ -29,7 +29,7 @@ IMAGE = "registry.example/adaexplore@sha256:" + "5" * 64
 REAL = "registry.example/vllm:cpu"
 """An image with the real engine, where there is one here."""
 STANDIN = ROOT / "tests" / "backends" / "standin_server.py"
-DEADLINE_S = 300
+DEADLINE_S = 500
 SMALL = [
     "backend.kubernetes.head={cpu: '1', memory: 3Gi, ephemeral: 1Gi}",
     "backend.kubernetes.worker={cpu: '1', memory: 3Gi, ephemeral: 1Gi}",

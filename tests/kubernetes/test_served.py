@@ -19,7 +19,7 @@ GRID = [
     "+grid=main", "name=served", "models=[small,random]", "settings=[default]", "dataset=lite",
     "dataset.limit=6", "protocol.batches=2", "report=false", "backend.concurrency=1",
 ]  # fmt: skip
-PATIENT_S = 420
+PATIENT_S = 600
 ENGINE = ROOT / ".venv-vllm" / "bin" / "python"
 
 
