@@ -58,6 +58,17 @@ def test_an_object_reads_back_and_is_replaced_whole(store, other):
     assert b"two" == other.get("a/b")
 
 
+def test_several_objects_are_written_in_their_order_and_replaced(store, other):
+    attempt = f"cells/c/e/attempt-0001-{store.writer}"
+    store.put_all({f"{attempt}/usage.json": b"spent", f"{attempt}/result.json": b"done"})
+    store.put_all({"a": b"one", f"{attempt}/usage.json": b"more", "b": b"two"})
+    store.put_all({})
+
+    kept = {key: other.get(key) for key in other.keys("cells/c/")}
+    assert {f"{attempt}/usage.json": b"more", f"{attempt}/result.json": b"done"} == kept
+    assert (b"one", b"two") == (other.get("a"), other.get("b"))
+
+
 def test_keys_are_listed_below_a_prefix_in_order(store):
     for key in ("a/c/2", "a/c/1", "a/b", "a/b.x", "a/b-1/x", "ab/1"):
         store.put(key, b"")

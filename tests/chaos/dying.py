@@ -50,6 +50,10 @@ class DyingStore:
     def put(self, key, data):
         self.fuse.burn(lambda: self.inner.put(key, data), lambda: self.tear(key, data))
 
+    def put_all(self, objects):
+        for key, data in objects.items():
+            self.put(key, data)
+
     def tear(self, key, data):
         if isinstance(self.inner, FolderStore):
             path = self.inner.root / key

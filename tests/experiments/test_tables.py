@@ -133,6 +133,12 @@ def test_ablations_pair_by_episode(records):
     )
 
 
+def test_a_setting_with_cases_of_its_own_is_no_ablation(records):
+    further = {**records, ("oracle", "stationary_iid"): records["oracle", "stationary"]}
+
+    assert rows(made(records, "ablation")) == rows(made(further, "ablation"))
+
+
 def test_curves_follow_the_change_batch(records):
     found = rows(made(records, "curve"))
 

@@ -109,7 +109,7 @@ def test_what_can_be_mended_is_tried_again_and_is_one_reply(name):
 
     assert (3, 2 * [REFUSALS[name].kind]) == (tried.calls, tried.kinds)
     assert "{}" == tried.answer.reply.text
-    assert 1 == len({call.body for call in tried.transport.calls})
+    assert 1 == len({call.body.whole() for call in tried.transport.calls})
 
 
 @pytest.mark.parametrize("kind", [FaultKind.NETWORK, FaultKind.TIMEOUT])
@@ -321,7 +321,7 @@ def test_an_answer_is_charged_by_its_own_counts():
 def test_a_lost_answer_is_charged_because_the_work_may_be_done(kind):
     """Its input, as estimated; the same number is in the journal."""
     tried = Tried([lost(kind), good(prompt_tokens=0, completion_tokens=0)], prices=PRICES)
-    input_tokens = len(tried.transport.calls[0].body) // 3
+    input_tokens = tried.transport.calls[0].body.size // 3
     (attempt,) = tried.answer.attempts
 
     assert input_tokens == tried.account.budget.spent_tokens == attempt["lost_tokens"]

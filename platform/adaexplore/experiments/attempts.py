@@ -233,7 +233,6 @@ class Attempt:
 
     def finish(self, record: EpisodeRecord) -> None:
         """Release the journal and write the result, once, last."""
-        self.close()
         document = {
             "result": RESULT_VERSION,
             "cell_id": self._key.cell_id,
@@ -241,22 +240,25 @@ class Attempt:
             "attempt": self.number,
             "record": record,
         }
-        self.store.put(f"{self._prefix}{RESULT}", journals.line(document))
+        self._end({f"{self._prefix}{RESULT}": journals.line(document)})
 
     def fail(self, reason: str, kind: str, tried: list[dict[str, Any]]) -> None:
         """Release the journal and note why there is no result; the next launch goes on from here."""
-        self.close()
         document = {"reason": reason, "kind": kind, "attempts": tried}
-        self.store.put(f"{self._prefix}failure.json", identity.canonical(document))
+        self._end({f"{self._prefix}failure.json": identity.canonical(document)})
 
     def close(self) -> None:
         """Release the journal, once, and keep what the attempt has spent beside it."""
-        if self.closed:
-            return
+        if not self.closed:
+            self._end({})
+
+    def _end(self, ending: dict[str, bytes]) -> None:
+        """Release the journal, and write what the attempt has spent before what it ends with."""
         self.closed = True
         self._appender.close()
-        if self.usage.calls or self.usage.failed_attempts:
-            self.store.put(f"{self._prefix}usage.json", identity.canonical(asdict(self.usage)))
+        spent = self.usage.calls or self.usage.failed_attempts
+        usage = {f"{self._prefix}usage.json": identity.canonical(asdict(self.usage))}
+        self.store.put_all({**(usage if spent else {}), **ending})
 
 
 def _longest(

@@ -7,7 +7,7 @@ plays already need not be paid for twice.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Final, Protocol
 
@@ -41,6 +41,9 @@ class Store(Protocol):
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object whole; readers see the old bytes or the new, never a mixture."""
+
+    def put_all(self, objects: Mapping[str, bytes]) -> None:
+        """Write several as `put` does, one after the other; what is waited for is waited for once."""
 
     def get(self, key: str) -> bytes | None:
         """The object's bytes, or None if there is none."""

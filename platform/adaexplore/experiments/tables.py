@@ -24,6 +24,8 @@ from adaexplore.experiments.usages import Usage
 DIGITS: Final = 6
 BASELINE: Final = "default"
 """The setting that ablations are compared with."""
+INDEPENDENT: Final = "stationary_iid"
+"""The setting with cases of its own: a difference from the baseline would mix them with the lack of drift."""
 
 Estimates = Mapping[tuple[Group, str], Estimate]
 """Estimates by group and name of the metric."""
@@ -154,12 +156,12 @@ def metric_table(scores: Scores) -> Table:
 
 
 def ablation_table(tallies: Tallies) -> Table:
-    """Difference in calibrated accuracy of each setting from default, paired by episode."""
+    """Difference in calibrated accuracy of each setting of the same cases from default, by episode."""
     columns = ("model", "setting", "n", "ca_default", "ca", "difference", "low", "high")
     rows: list[tuple[Value, ...]] = []
     for (model, setting), tally in tallies.items():
         base = tallies.get((model, BASELINE))
-        if setting != BASELINE and base is not None:
+        if setting not in (BASELINE, INDEPENDENT) and base is not None:
             rows.append((model, setting, *_difference(base, tally, model, setting)))
     return Table(name="ablation", columns=columns, rows=tuple(rows))
 

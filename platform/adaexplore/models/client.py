@@ -108,7 +108,7 @@ class HttpEndpoint:
 
     # -- one attempt ---------------------------------------------------------------------------
 
-    async def _attempt(self, body: bytes) -> wire.Received:
+    async def _attempt(self, body: wire.Content) -> wire.Received:
         account = self._account
         estimated = self._estimate(body)
         permit = await self._permit(estimated.tokens)
@@ -132,7 +132,7 @@ class HttpEndpoint:
             with self._account.activity.doing(self._key, "waiting for the budget"):
                 await self._account.budget.reserve(most)
 
-    async def _paid(self, body: bytes, estimated: Cost, permit: Permit) -> wire.Received:
+    async def _paid(self, body: wire.Content, estimated: Cost, permit: Permit) -> wire.Received:
         """The answer to a call whose cost is reserved; settled whatever happens."""
         account = self._account
         actual = self._wasted(body)  # also when this call is cancelled: the work may be done
@@ -155,7 +155,7 @@ class HttpEndpoint:
             self._worked_s += account.clock() - start_s
             account.budget.settle(estimated, actual)
 
-    def _call(self, body: bytes) -> HttpCall:
+    def _call(self, body: wire.Content) -> HttpCall:
         patience = self._account.profile.patience
         timeout_s = patience.call_timeout_s
         if patience.episode_deadline_s is not None:
@@ -181,20 +181,20 @@ class HttpEndpoint:
         now_s = self._account.epoch()
         raise CallFaultError(faults.classify(status, answer.headers, answer.body, now_s=now_s))
 
-    def _estimate(self, body: bytes) -> Cost:
+    def _estimate(self, body: wire.Content) -> Cost:
         """The most that a call can cost."""
         return cost(
             self._account.profile.prices,
-            input_tokens=int(len(body) / CHARS_PER_TOKEN),
+            input_tokens=int(body.size / CHARS_PER_TOKEN),
             cached_tokens=0,
             output_tokens=self._account.profile.sampling.max_output_tokens,
         )
 
-    def _wasted(self, body: bytes) -> Cost:
+    def _wasted(self, body: wire.Content) -> Cost:
         """What is booked for a call whose answer was lost: its input, as estimated."""
         return cost(
             self._account.profile.prices,
-            input_tokens=int(len(body) / CHARS_PER_TOKEN),
+            input_tokens=int(body.size / CHARS_PER_TOKEN),
             cached_tokens=0,
             output_tokens=0,
         )

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from adaexplore.models.faults import CallFaultError, Fault, FaultKind
 from adaexplore.models.profiles import Patience, Route
+from adaexplore.models.wire import Content
 
 if TYPE_CHECKING:
     import aiohttp
@@ -28,7 +29,7 @@ class HttpCall:
     method: str
     url: str
     headers: Mapping[str, str]
-    body: bytes | None
+    body: Content | None
     timeout_s: float
 
 
@@ -68,13 +69,16 @@ class HttpTransport:
         """The server's answer; CallFaultError of kind timeout or network if there was none."""
         import aiohttp
 
+        from adaexplore.models.uploads import Upload
+
         session = self._session or self._open()
         if self._timeout is None or self._timeout.total != call.timeout_s:  # nearly always the same
             connect_s = min(self._patience.connect_timeout_s, call.timeout_s)
             self._timeout = aiohttp.ClientTimeout(total=call.timeout_s, sock_connect=connect_s)
         try:
             async with session.request(
-                call.method, call.url, headers=call.headers, data=call.body, timeout=self._timeout,
+                call.method, call.url, headers=call.headers, timeout=self._timeout,
+                data=None if call.body is None else Upload(call.body),
                 proxy=self._route.proxy, allow_redirects=False,
             ) as answer:  # fmt: skip
                 return HttpAnswer(

@@ -27,6 +27,19 @@ _THINK_OPEN: Final = re.compile(r"\s*<think(?:ing)?>")
 _THINK_CLOSE: Final = re.compile(r"</think(?:ing)?>\s*")
 
 
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A request's body in parts, which belong to the conversation that it repeats."""
+
+    parts: tuple[bytes, ...]
+    size: int
+    """Bytes of all parts."""
+
+    def whole(self) -> bytes:
+        """The parts, joined."""
+        return b"".join(self.parts)
+
+
 class Body:
     """Request bodies of one conversation that grows."""
 
@@ -39,7 +52,7 @@ class Body:
         self._parts: list[bytes] = []
         """What was said, serialised, each but the first with the comma before it."""
 
-    def of(self, request: Request) -> bytes:
+    def of(self, request: Request) -> Content:
         """The body of a request; messages that stood there before are not serialised again."""
         same = 0
         for message, before in zip(request.messages, self._said, strict=False):
@@ -52,7 +65,8 @@ class Body:
             comma = b"," if self._parts else b""
             self._parts.append(b"%b%b" % (comma, part))  # a copy: the original holds a large buffer
             self._said.append(message)
-        return b"".join((self._head, *self._parts, b"]", self._format(request), b"}"))
+        parts = (self._head, *self._parts, b"]%b}" % self._format(request))
+        return Content(parts, sum(map(len, parts)))
 
     def _format(self, request: Request) -> bytes:
         wanted = self._profile.sampling.reply_format

@@ -10,7 +10,7 @@ import fcntl
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -47,13 +47,24 @@ class FolderStore:
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object whole; durable when this returns."""
+        self.put_all({key: data})
+
+    def put_all(self, objects: Mapping[str, bytes]) -> None:
+        """Write objects whole, one after the other; all are durable when this returns."""
+        for done in [self._placed(key, data) for key, data in objects.items()]:
+            if done is not None:
+                done.result()
+
+    def _placed(self, key: str, data: bytes) -> "Future[None] | None":
+        """Write an object; None if it is durable already, else the future that is done when it is."""
         path = self._path(key)
         owned = f"-{self.writer}/" in key
         self._guard(path, lambda: place(path, data, synced=not owned))
-        if owned:
-            done: Future[None] = Future()
-            self._own_log().append(Append(key, 0, data, done))
-            done.result()
+        if not owned:
+            return None
+        done: Future[None] = Future()
+        self._own_log().append(Append(key, 0, data, done))
+        return done
 
     def get(self, key: str) -> bytes | None:
         """The object's bytes, or None."""

@@ -9,7 +9,7 @@ Keys are sorted here, since services list in orders of their own.
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -64,6 +64,11 @@ class S3Store:
             multiparts.put(self._calls, key, data)
         else:
             self._calls.ask("put_object", key, Body=data)
+
+    def put_all(self, objects: Mapping[str, bytes]) -> None:
+        """Write objects whole, one after the other."""
+        for key, data in objects.items():
+            self.put(key, data)
 
     def get(self, key: str) -> bytes | None:
         """The object's bytes, or None; a growing one as far as it has been acknowledged."""

@@ -14,7 +14,7 @@ from adaexplore.benchmark.scores import comparisons, metrics, power
 from adaexplore.benchmark.scores.comparisons import Comparison, Pairs
 from adaexplore.benchmark.scores.estimates import Estimate
 from adaexplore.benchmark.scores.significance import holm
-from adaexplore.experiments.tables import BASELINE, P, Table, Value
+from adaexplore.experiments.tables import BASELINE, INDEPENDENT, P, Table, Value
 from adaexplore.reports import layouts
 from adaexplore.reports.evidence import Evidence, stream
 from adaexplore.reports.sections import Analysis, Figure, listed, shown, told
@@ -24,7 +24,6 @@ WORTH_FINDING: Final = 0.05
 """A difference of calibrated accuracy that a sweep should be able to find (a decision of ours): about
 what the paper's settings make of the models on average."""
 CONTROLLED: Final = "stationary"
-INDEPENDENT: Final = "stationary_iid"
 
 Found = Mapping[tuple[str, str], tuple[Pairs, Comparison]]
 """Pairs and their comparison by (model, setting)."""
