@@ -1,5 +1,6 @@
 """The command from end to end: it plays, resumes, refuses, and says in one line what is wrong."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -14,7 +15,8 @@ import pytest
 from adaexplore import assemble, launch, provenance, verbs
 from adaexplore.authoring import datasets
 from adaexplore.backends.folder import FolderStore
-from adaexplore.experiments import launches
+from adaexplore.experiments import attempts, launches
+from adaexplore.experiments.attempts import EpisodeKey
 
 GRID = ["+grid=main", "models=[random,constant,oracle]", "settings=[default,stationary]", "dataset.limit=3",
         "tracking=none", "report=false", "backend.processes=0"]  # fmt: skip
@@ -130,16 +132,32 @@ def replies(root):
     return found
 
 
+@contextlib.contextmanager
+def under_way(whole, *words):
+    """A launch in the middle of its work; it cannot end by itself, since one episode is played elsewhere."""
+    head = json.loads(max(whole.glob("cells/*/*/*/journal.jsonl")).read_bytes().splitlines()[0])
+    key = EpisodeKey(**{name: head[name] for name in ("cell_id", "episode_id", "hidden_digest")})
+    store = FolderStore(Path("runs"))
+    assert attempts.claim(store, key)
+    with subprocess.Popen(
+        [*words, sys.executable, "-m", "adaexplore.launch", *GRID],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    ) as child:  # fmt: skip
+        try:
+            while journaled("runs") < 20:
+                assert child.poll() is None
+                time.sleep(0.002)
+            yield child
+        finally:
+            child.kill()
+            store.close()
+
+
 def test_interrupting_twice_is_safe_and_says_how_to_go_on(whole):
-    child = subprocess.Popen(
-        [sys.executable, "-m", "adaexplore.launch", *GRID], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        text=True,
-    )  # fmt: skip
-    while journaled("runs") < 20:
-        time.sleep(0.002)
-    child.send_signal(signal.SIGINT)
-    child.send_signal(signal.SIGINT)
-    _, stderr = child.communicate()
+    with under_way(whole) as child:
+        child.send_signal(signal.SIGINT)
+        child.send_signal(signal.SIGINT)
+        _, stderr = child.communicate()
 
     assert 3 == child.returncode
     assert "run the same command again" in stderr
@@ -326,7 +344,11 @@ def test_a_full_disk_stops_the_launch_and_loses_nothing(whole):
         "from adaexplore import launch; launch.main(sys.argv[1:])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", limited, *GRID], capture_output=True, text=True, check=False
+        # Without -B, half of a module's bytecode might stay behind for everybody.
+        [sys.executable, "-B", "-c", limited, *GRID],
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert 4 == done.returncode
@@ -344,15 +366,39 @@ def test_a_place_that_is_a_file_is_named(capsys):
     assert "in the way" == Path("runs").read_text()
 
 
+ENDING = """
+import atexit, os, signal, sys
+from adaexplore import launch
+
+class Late:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+
+def stop():
+    raise KeyboardInterrupt
+
+sys.late = Late()  # freed when Python has taken its handlers away
+code = launch.guarded(stop)
+atexit.register(os.kill, os.getpid(), signal.{name})
+{now}
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("now", ["", "os.kill(os.getpid(), signal.{name})"], ids=["late", "now"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_second_signal_changes_no_exit_code_however_late_it_comes(name, now):
+    code = ENDING.format(name=name, now=now.format(name=name))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (3, 1) == (done.returncode, done.stderr.count("\n"))
+    assert "run the same command again" in done.stderr
+
+
 def test_sigterm_counts_as_ctrl_c(whole):
-    child = subprocess.Popen(
-        [sys.executable, "-m", "adaexplore.launch", *GRID], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        text=True,
-    )  # fmt: skip
-    while journaled("runs") < 20:
-        time.sleep(0.002)
-    child.send_signal(signal.SIGTERM)
-    _, stderr = child.communicate()
+    with under_way(whole) as child:
+        child.send_signal(signal.SIGTERM)
+        _, stderr = child.communicate()
 
     assert (3, 1) == (child.returncode, stderr.count("\n"))
     assert "run the same command again" in stderr
@@ -360,18 +406,12 @@ def test_sigterm_counts_as_ctrl_c(whole):
     assert tables(whole) == tables("runs")
 
 
-def test_sigterm_ends_a_launch_that_ignores_ctrl_c():
+def test_sigterm_ends_a_launch_that_ignores_ctrl_c(whole):
     """As one does that a script has put into the background."""
-    deaf = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
-    child = subprocess.Popen(
-        [*deaf, sys.executable, "-m", "adaexplore.launch", *GRID, "seeds=[0,1,2,3]"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    while journaled("runs") < 20:
-        time.sleep(0.002)
-    child.send_signal(signal.SIGINT)
-    child.send_signal(signal.SIGTERM)
-    _, stderr = child.communicate()
+    with under_way(whole, "sh", "-c", 'trap "" INT; exec "$@"', "sh") as child:
+        child.send_signal(signal.SIGINT)
+        child.send_signal(signal.SIGTERM)
+        _, stderr = child.communicate()
 
     assert (3, 1) == (child.returncode, stderr.count("\n"))
     assert "run the same command again" in stderr

@@ -4,6 +4,7 @@ Batch systems end a job with SIGTERM, disks fill up, and readers of a pipe go aw
 anything, and none is worth a traceback.
 """
 
+import atexit
 import os
 import signal
 import sys
@@ -32,6 +33,22 @@ def _interrupt(*_: object) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)
+
+
+def interrupted(code: int) -> int:
+    """The exit code, after the last words; a further Ctrl-C or SIGTERM ends at once, and with that code.
+
+    Hasty people and batch systems send a second one, which would otherwise meet Python at its end and
+    decide how the process ended.
+    """
+    here = threading.current_thread() is threading.main_thread()
+    for number in (signal.SIGINT, signal.SIGTERM) if here else ():
+        signal.signal(number, signal.SIG_IGN)
+    print("interrupted: nothing is lost; run the same command again to go on", file=sys.stderr)
+    for number in (signal.SIGINT, signal.SIGTERM) if here else ():
+        signal.signal(number, lambda *_: os._exit(code))
+        atexit.register(signal.signal, number, signal.SIG_IGN)  # handlers do not live as long
+    return code
 
 
 def unwritten(error: OSError | SystemExit) -> int:

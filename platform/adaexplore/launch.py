@@ -66,8 +66,7 @@ def guarded(command: Callable[[], int]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("interrupted: nothing is lost; run the same command again to go on", file=sys.stderr)
-        return PARTIAL
+        return endings.interrupted(PARTIAL)
     except (OSError, SystemExit) as error:
         return endings.unwritten(error)
 

@@ -1,9 +1,11 @@
 """What the folder store acknowledged is there after any crash, of the process or of the machine."""
 
+import fcntl
 import multiprocessing
 import os
 import random
 import shutil
+import sys
 
 import pytest
 
@@ -206,6 +208,7 @@ def fill_up(root, pipe):
     import resource
     import signal
 
+    sys.dont_write_bytecode = True  # half of a module's might stay behind
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     store = FolderStore(root)
     appender = store.create("j", b"head\n")
@@ -220,3 +223,40 @@ def fill_up(root, pipe):
             messages.append(str(error))
     pipe.send(messages)
     os._exit(0)
+
+
+def test_a_writer_that_begins_while_others_look_for_the_dead_is_not_taken_for_one(
+    tmp_path, monkeypatch
+):
+    """They look at the worst moment, right before its log is locked."""
+    lock = fcntl.flock
+
+    def late(handle, how):
+        monkeypatch.setattr(log.fcntl, "flock", lock)
+        FolderStore(tmp_path)
+        lock(handle, how)
+
+    monkeypatch.setattr(log.fcntl, "flock", late)
+    store = FolderStore(tmp_path)
+    store.create("j", b"head\n").close()
+
+    assert FolderStore(tmp_path).alive(store.writer)
+
+
+def test_who_opens_the_log_of_a_dead_writer_that_another_has_just_recovered_finds_nothing_to_do(
+    tmp_path, monkeypatch
+):
+    live, dead = tmp_path / "live", tmp_path / "dead"
+    grow(FolderStore(live), "a", 3)
+    shutil.copytree(live, dead)
+    lock = fcntl.flock
+
+    def late(handle, how):
+        monkeypatch.setattr(log.fcntl, "flock", lock)
+        FolderStore(dead)
+        lock(handle, how)
+
+    monkeypatch.setattr(log.fcntl, "flock", late)
+
+    assert b"head\n" + b"".join(lines("a", 3)) == FolderStore(dead).get("j/a")
+    assert [] == list((dead / "writers").iterdir())

@@ -111,12 +111,32 @@ class Shelf:
         self.living.discard(self.writer)
 
 
+class Settling:
+    """Waits for what a claim assumes of its wait: by then all who had looked have written, or have gone."""
+
+    def __init__(self, others):
+        self.others, self.over = others, False
+
+    def __call__(self, _seconds=None):
+        if not self.over:
+            self.over = True
+            self.others.wait(timeout=60)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_of_many_that_claim_at_once_one_gets_it(seed):
-    objects, living = {}, set()
-    claims = [Claim(Shelf(objects, living, f"{seed}-{n}"), "s", settle_s=0.2) for n in range(12)]
-    got = []
-    threads = [threading.Thread(target=lambda c=c: got.append(c.taken())) for c in claims]
+    objects, living, got, others = {}, set(), [], threading.Barrier(12)
+    waits = [Settling(others) for _ in range(12)]
+    claims = [
+        Claim(Shelf(objects, living, f"{seed}-{n}"), "s", sleep=wait)
+        for n, wait in enumerate(waits)
+    ]
+
+    def claim(number):
+        got.append(claims[number].taken())
+        waits[number]()  # refused at its first look, it is not waited for
+
+    threads = [threading.Thread(target=claim, args=(number,)) for number in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:

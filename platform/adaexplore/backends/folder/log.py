@@ -64,8 +64,12 @@ class CommitLog:
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         self._root, self._path = root, path
-        self._handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
+        hidden = path.parent / f".{path.name}"
+        self._handle = os.open(hidden, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
         fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        hidden.rename(
+            path
+        )  # locked before anybody sees it: a log without a lock is a dead writer's
         sync(path.parent)
         self._unsynced: set[str] = set()
         """Keys of files that only the log makes durable."""
@@ -154,12 +158,21 @@ def recover(root: Path, log: Path) -> bool:
     except BlockingIOError:
         return False
     else:
-        for key, offset, data in _entries(log.read_bytes()):
-            _write_again(root / key, offset, data)
-        log.unlink(missing_ok=True)
+        if _named(handle, log):  # else another has recovered it since it was opened
+            for key, offset, data in _entries(log.read_bytes()):
+                _write_again(root / key, offset, data)
+            log.unlink()
         return True
     finally:
         os.close(handle)
+
+
+def _named(handle: int, path: Path) -> bool:
+    """Whether an open file still is the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _entries(data: bytes) -> Iterator[tuple[str, int, bytes]]:

@@ -42,7 +42,7 @@ class FolderStore:
         self._opening = threading.Lock()
         self._closed = False
         self._guard(root, lambda: root.mkdir(parents=True, exist_ok=True))
-        for log in sorted((root / WRITERS).glob("*")):
+        for log in sorted((root / WRITERS).glob("[!.]*")):
             self._gone(log)
 
     def put(self, key: str, data: bytes) -> None:

@@ -11,6 +11,7 @@ Source: L. Lamport, A fast mutual exclusion algorithm, 1987 (where Fischer's is 
 import json
 import time
 import uuid
+from collections.abc import Callable
 from typing import Final
 
 from adaexplore.errors import StoreError
@@ -24,11 +25,19 @@ CHECK_S: Final = 10.0
 class Claim:
     """One process's claim to the projection of one sweep."""
 
-    def __init__(self, store: Store, sweep: str, *, settle_s: float = SETTLE_S) -> None:
+    def __init__(
+        self,
+        store: Store,
+        sweep: str,
+        *,
+        settle_s: float = SETTLE_S,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         """Claim nothing yet."""
         self._store = store
         self._sweep = sweep
         self._settle_s = settle_s
+        self._sleep = sleep
         self._checked = 0.0
         self._held = False
 
@@ -49,7 +58,7 @@ class Claim:
                 appender.close()
         document = {"origin": self._read().get("origin") or uuid.uuid4().hex[:12]}
         self._store.put(self._key, json.dumps({**document, "writer": self.writer}).encode())
-        time.sleep(self._settle_s)
+        self._sleep(self._settle_s)
         self._checked = time.monotonic()
         self._held = self._read().get("writer") == self.writer
         return self._held

@@ -20,7 +20,7 @@ from typing import Final
 
 from adaexplore.errors import ClusterError
 
-START_S: Final = 90.0
+START_S: Final = 300.0
 """From start to address; a busy machine takes long."""
 GRACE_S: Final = 5.0
 STOP_S: Final = 30.0

@@ -136,7 +136,8 @@ def _started(pid: str) -> str | None:
     """When a process started, in ticks since boot; None if it is gone or waits to be buried."""
     try:
         # The name in parentheses may hold anything, so fields count from its end.
-        state, *fields = (_PROC / pid / "stat").read_text().rpartition(")")[2].split()
+        stat = (_PROC / pid / "stat").read_bytes().decode(errors="replace")
+        state, *fields = stat.rpartition(")")[2].split()
     except (OSError, ValueError):
         return None
     return None if state in ("Z", "X") else fields[18]

@@ -120,7 +120,7 @@ def _below(root: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            after_name = path.read_text().rpartition(")")[2].split()
+            after_name = path.read_bytes().rpartition(b")")[2].split()  # the name may be any bytes
         except (FileNotFoundError, ProcessLookupError):
             continue
         children.setdefault(int(after_name[1]), []).append(int(path.parent.name))

@@ -33,9 +33,11 @@ class Process:
 def read(pid: int) -> Process | None:
     """A process as it is now; None if it has ended, even if nobody has collected it yet."""
     try:
-        fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        # The name in parentheses may be any bytes.
+        stat = (PROC / str(pid) / "stat").read_bytes().decode(errors="replace")
     except OSError:
         return None
+    fields = stat.rpartition(")")[2].split()
     if fields[0] in "ZX":
         return None
     return Process(pid=pid, parent=int(fields[1]), started=int(fields[19]))
