@@ -35,7 +35,7 @@ class MlflowServer:
     key = "mlflow"
     number = signal.SIGTERM
     grace_s = 10.0
-    ready_s = 120.0  # the first start makes some forty tables, on a machine that may be busy
+    ready_s = 300.0  # the first start makes some forty tables, on a machine that may be busy
 
     def __init__(self, site: Site, *, ports: Ports, keys: Keys) -> None:
         """Serve on loopback; the folder `site.home` holds nothing that lasts."""

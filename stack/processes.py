@@ -178,7 +178,8 @@ def end(site: Site, children: Children) -> None:
     def gone() -> bool:
         known.update((process.pid, process) for process in members(site))
         procfs.kill(known.values())
-        return not _left(known.values())
+        # What was born while these were looked for is seen when its parents have gone.
+        return not _left(known.values()) and not members(site)
 
     if not wait(gone, KILLED_S, children):
         pids = ", ".join(str(process.pid) for process in _left(known.values()))

@@ -34,8 +34,8 @@ from k8s.testbed.faults import BedError
 from k8s.testbed.kubelet import Node
 
 CHECKOUT: Final = Path(__file__).parents[2]
-NODE_S: Final = 30.0
-ACCOUNT_S: Final = 30.0
+NODE_S: Final = 180.0
+ACCOUNT_S: Final = 180.0
 
 
 class Bed:

@@ -42,7 +42,7 @@ PACKAGES: Final = (
 """What building and running needs from Debian; `make test-cluster` installs what is missing."""
 REFLECT: Final = "github.com/modern-go/reflect2"
 GO_PATH: Final = Path("/usr/share/gocode/src")
-LIMIT_S: Final = 1500
+LIMIT_S: Final = 3300
 """The build itself: five minutes on two idle cores."""
 SOURCES: Final = Path("/etc/apt")
 

@@ -31,11 +31,15 @@ NODE_PREFIX: Final = "system:node:"
 SERVICES: Final = "198.19.0.0/24"
 """Virtual addresses of Services. Nothing routes them: a name leads to ready pods (`hosts`)."""
 GATES: Final = "TTLAfterFinished=true,BoundServiceAccountTokenVolume=true"
-LOST_S: Final = 6
-"""A node that is silent for so long is lost."""
-EVICTED_S: Final = 2
-"""Seconds that pods of a lost node are given, unless they say otherwise."""
-READY_S: Final = 90.0
+LISTENERS: Final = ("etcd", "peers", "api")
+FIRST_PORT: Final = 16_000
+PORTS: Final = 20
+"""Of each bridge, of which three are taken."""
+LOST_S: Final = 16
+"""A node that is silent for so long is lost; more than a restart of the API server, which silences all."""
+EVICTED_S: Final = 6
+"""Seconds that pods of a lost node are given, unless they say otherwise: one that was only slow is back."""
+READY_S: Final = 300.0
 LAUNCHER: Final = Path(__file__).with_name("launcher.py")
 
 
@@ -47,9 +51,11 @@ class Site:
     programs: Path
     """`kube-apiserver` and the others."""
     bridge: networks.Bridge
-    ports: Mapping[str, int] = field(
-        default_factory=lambda: {name: free_port() for name in ("etcd", "peers", "api")}
-    )
+    ports: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Choose ports."""
+        object.__setattr__(self, "ports", ports(self.bridge))
 
     @property
     def server(self) -> str:
@@ -191,11 +197,27 @@ def write_kubeconfig(path: Path, access: Access) -> Path:
     return _private(path, json.dumps(document, indent=1) + "\n")
 
 
-def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
+def ports(bridge: networks.Bridge) -> dict[str, int]:
+    """Ports by what listens on them: of no other bed, and none that the system gives to others.
+
+    A port that was free a moment ago may be given away before it is listened on, and while the API
+    server is away whoever calls it may be given the very port that it calls. So they are below the
+    range of ports that are given, and each bridge has some of its own.
+    """
+    own = range(FIRST_PORT + PORTS * bridge.number, FIRST_PORT + PORTS * (bridge.number + 1))
+    free = [port for port in own if _free("127.0.0.1", port) and _free(bridge.address, port)]
+    if len(free) < len(LISTENERS):
+        raise BedError(f"expected {len(LISTENERS)} free ports in {own}, found {len(free)}")
+    return dict(zip(LISTENERS, free, strict=False))
+
+
+def _free(host: str, port: int) -> bool:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+        return True
 
 
 def _row(user: str, token: str) -> str:

@@ -11,7 +11,7 @@ from k8s.testbed import crds
 from k8s.testbed.api import Api, Json, holds, path
 from k8s.testbed.control_planes import OPERATOR
 
-SERVED_S: Final = 30.0
+SERVED_S: Final = 180.0
 LOST: Final = "node.kubernetes.io/"
 """Beginning of the taints that controllers set."""
 

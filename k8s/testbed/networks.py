@@ -8,14 +8,19 @@ A bridge is the one thing that outlives a killed process: it carries its maker's
 bed removes those whose maker is gone.
 """
 
+import fcntl
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from adaexplore.backends.vllm import procfs
 from k8s.testbed.faults import BedError
 
+DEVICES: Final = "/sys/class/net"
+"""Where the kernel lists this machine's networks; locked while one is made."""
 PREFIX: Final = "aeb"
 BEDS: Final = 64
 """How many beds can be on one machine at a time."""
@@ -56,7 +61,11 @@ def build() -> Bridge:
     Raises:
         BedError: This process may not make one.
     """
-    bridges = [Bridge(number=number) for number in range(BEDS)]
+    with _alone():
+        return _build([Bridge(number=number) for number in range(BEDS)])
+
+
+def _build(bridges: list[Bridge]) -> Bridge:
     for bridge in bridges:
         if _abandoned(bridge):
             bridge.remove()
@@ -93,6 +102,17 @@ def detach(cable: str) -> None:
     _ip("link", "delete", cable, check=False)
 
 
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One builder at a time: what looks abandoned to two of them may be the first one's new bridge."""
+    folder = os.open(DEVICES, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
 def _hardware(address: str) -> str:
     """The hardware address that follows from an address."""
     return "02:ae:" + ":".join(f"{int(part):02x}" for part in address.split("."))
@@ -100,7 +120,7 @@ def _hardware(address: str) -> str:
 
 def _abandoned(bridge: Bridge) -> bool:
     try:
-        with open(f"/sys/class/net/{bridge.name}/ifalias") as file:  # noqa: PTH123 (not a file)
+        with open(f"{DEVICES}/{bridge.name}/ifalias") as file:  # noqa: PTH123 (not a file)
             pid, _, started = file.read().strip().partition(":")
     except OSError:
         return False

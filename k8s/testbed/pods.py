@@ -6,11 +6,12 @@ removed for good, as a kubelet does. When all of it has ended by itself, nothing
 its logs.
 """
 
-import contextlib
 import threading
 import time
 from collections.abc import Iterable
 from typing import Final
+
+import urllib3
 
 from k8s.testbed import statuses
 from k8s.testbed.api import Json, path
@@ -23,6 +24,11 @@ TURN_S: Final = 0.1
 RETRY_S: Final = 1.0
 EVICT: Final = "testbed.adaexplore.dev/evict"
 """An annotation that asks the node to evict a pod, as it would for want of memory; the message."""
+
+
+def _another(error: ApiError) -> bool:
+    """Whether the pod is gone, or the name another pod's; a conflict can also be of two writers."""
+    return error.status == 404 or (error.status == 409 and "UID" in str(error))
 
 
 class OverError(Exception):
@@ -91,7 +97,7 @@ class PodThread(threading.Thread):
             if fault := self._evicted():
                 self._fail(*fault)
                 return
-        self._report()
+        self._put_last(self._status())
 
     def _turn(self, containers: Iterable[Container]) -> None:
         if self._deleting():
@@ -112,7 +118,8 @@ class PodThread(threading.Thread):
         gpus = self._host.take_gpus(self.uid, count)
         if gpus is None:
             message = f"Allocate failed: requested {count} nvidia.com/gpu, which are not free"
-            self._put({"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": message})
+            reason = "UnexpectedAdmissionError"
+            self._put_last({"phase": "Failed", "reason": reason, "message": message})
         return gpus
 
     def _prepare(self, gpus: str) -> None:
@@ -182,7 +189,7 @@ class PodThread(threading.Thread):
         """Grace, then the end; reported."""
         grace = self._pod["metadata"].get("deletionGracePeriodSeconds", 30)
         self._stop_all(0 if self._gone else grace)
-        self._report()
+        self._put_last(self._status())
 
     def _stop_all(self, grace_s: float) -> None:
         threads = [
@@ -214,7 +221,7 @@ class PodThread(threading.Thread):
         self._host.tell(self._pod, reason, message)
         self._stop_all(0 if reason == "Evicted" else 1)
         last = self._status() | {"phase": "Failed", "reason": reason, "message": message}
-        self._put(last)
+        self._put_last(last)
 
     def _report(self) -> None:
         now = self._status()
@@ -227,26 +234,41 @@ class PodThread(threading.Thread):
         inits, mains = self._views()
         return statuses.status(pod, inits, mains, address=address, host=self._host.bridge.address)
 
-    def _put(self, status: Json) -> None:
+    def _put(self, status: Json) -> bool:
+        """Report a status; False where it has to be said again, since the API server is away or busy."""
         if self._gone:
-            return
+            return True
         change = {"metadata": {"uid": self.uid}, "status": status}
         try:
             self._host.api.patch(f"{self._path}/status", change)
         except ApiError as error:
-            if error.status not in (404, 409):
-                return  # said again with the next change
+            if not _another(error):
+                return False
             self.vanish()
-        except BedError:
-            return  # the API server is away: said again
+        except (BedError, urllib3.exceptions.HTTPError):
+            return False
         self._sent = status
+        return True
+
+    def _put_last(self, status: Json) -> None:
+        """Report the end until it is known: after it there is nobody to say it again."""
+        while not self._put(status):
+            time.sleep(RETRY_S)
 
     def _remove(self) -> None:
-        """The pod's object, now that nothing of it runs."""
-        if self._gone:
-            return
-        with contextlib.suppress(ApiError):
-            self._host.api.delete(self._path, gracePeriodSeconds=0, preconditions={"uid": self.uid})
+        """The pod's object, now that nothing of it runs; asked for until it is gone."""
+        only = {"uid": self.uid}
+        while not self._gone:
+            try:
+                self._host.api.delete(self._path, gracePeriodSeconds=0, preconditions=only)
+            except ApiError as error:
+                if _another(error):
+                    return
+            except (BedError, urllib3.exceptions.HTTPError):
+                pass
+            else:
+                return
+            time.sleep(RETRY_S)
 
     def _leave(self) -> None:
         """Network, volumes and folder; the logs stay."""
