@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -29,7 +28,9 @@ IMAGE = "registry.example/adaexplore@sha256:" + "5" * 64
 REAL = "registry.example/vllm:cpu"
 """An image with the real engine, where there is one here."""
 STANDIN = ROOT / "tests" / "backends" / "standin_server.py"
-DEADLINE_S = 500
+DEADLINE_S = 1500
+"""Of what takes a few minutes at most where nothing else goes on."""
+GONE_S = 240
 SMALL = [
     "backend.kubernetes.head={cpu: '1', memory: 3Gi, ephemeral: 1Gi}",
     "backend.kubernetes.worker={cpu: '1', memory: 3Gi, ephemeral: 1Gi}",
@@ -64,27 +65,28 @@ def engine_images():
     return {REAL.partition(":")[0]: replace(engine, needs=needs)}
 
 
-def free_port(host="127.0.0.1"):
-    """A port of an address that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return probe.getsockname()[1]
-
-
 @contextmanager
 def standin(host="127.0.0.1", faults=""):
-    """The address of a stand-in for an engine on this machine; `slow` bounds how fast a sweep can be."""
-    port = free_port(host)
-    words = [sys.executable, str(STANDIN), "--host", host, "--port", str(port)]
+    """The address of a stand-in for an engine on this machine; a metered one bounds how far a sweep can be."""
+    words = [sys.executable, str(STANDIN), "--host", host, "--port", "0"]
     process = subprocess.Popen(
-        [*words, "--served-model-name", "some/model"], env={**os.environ, "STANDIN": faults}
-    )
-    try:
-        eventually(lambda: answers(f"http://{host}:{port}/health"))
-        yield f"http://{host}:{port}/v1"
-    finally:
-        process.kill()
-        process.wait()
+        [*words, "--served-model-name", "some/model"], env={**os.environ, "STANDIN": faults},
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with process:
+        try:
+            port = int(process.stdout.readline())
+            eventually(lambda: answers(f"http://{host}:{port}/health"))
+            yield f"http://{host}:{port}/v1"
+        finally:
+            process.kill()
+
+
+def allow(url, count):
+    """Let a metered stand-in answer so many completions more."""
+    where = f"{url.removesuffix('/v1')}/more"
+    request = urllib.request.Request(where, data=str(count).encode(), method="POST")  # noqa: S310
+    urllib.request.urlopen(request, timeout=60).close()  # noqa: S310 (ours)
 
 
 def answers(url):
@@ -156,17 +158,14 @@ class Site:
 
     def command(self, *words):
         """A verb, to its end: its code and what it wrote."""
-        return self._run("adaexplore", words, self.folder)
-
-    def front_door(self, *words, override=()):
-        """`python -m platform.launch` in a checkout, to its end."""
-        return self._run("platform.launch", [*words, *self.words, *override], self.source)
-
-    def _run(self, module, words, folder):
         return subprocess.run(
-            [sys.executable, "-m", module, *words], cwd=folder, env=self.variables,
+            [sys.executable, "-m", "adaexplore", *words], cwd=self.folder, env=self.variables,
             capture_output=True, text=True, check=False, timeout=DEADLINE_S,
         )  # fmt: skip
+
+    def front_door(self, *words, override=()):
+        """`python -m platform.launch` in a checkout, that goes on."""
+        return Launch(self, ["platform.launch", *words, *self.words, *override], self.source)
 
     def launch(self, *words, override=()):
         """A launch in the cluster, to its end."""
@@ -174,7 +173,8 @@ class Site:
 
     def begun(self, *words, override=()):
         """A launch in the cluster that goes on."""
-        return Launch(self, [*words, *self.words, *override])
+        words = ["adaexplore", "launch", *words, *self.words, *override]
+        return Launch(self, words, self.folder)
 
     def tables(self, sweep):
         """The score tables in the store, by name."""
@@ -227,18 +227,18 @@ class Site:
 
     def require_clean(self):
         """Nothing is left but what a finished RayJob keeps: itself and its submitter's log."""
-        eventually(lambda: not self.left(), 60)
+        eventually(lambda: not self.left(), GONE_S)
 
 
 class Launch:
     """A launch that goes on, and what it says."""
 
-    def __init__(self, site, words):
+    def __init__(self, site, words, folder):
         self.output = site.folder / f"launch-{time.monotonic_ns()}.txt"
         with self.output.open("wb") as file:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "adaexplore", "launch", *words],
-                cwd=site.folder, env=site.variables, stdout=file, stderr=subprocess.STDOUT,
+                [sys.executable, "-m", *words],
+                cwd=folder, env=site.variables, stdout=file, stderr=subprocess.STDOUT,
             )  # fmt: skip
 
     @property
@@ -248,8 +248,11 @@ class Launch:
     def until(self, holds, seconds=DEADLINE_S):
         """Wait for something while the launch goes on."""
         deadline = time.monotonic() + seconds
-        while not holds():
-            assert self.process.poll() is None, f"the launch ended: {self.said}"
+        while True:
+            over = self.process.poll() is not None  # before the look: what it said last counts too
+            if holds():
+                return
+            assert not over, f"the launch ended: {self.said}"
             assert time.monotonic() < deadline, f"waited in vain: {self.said}"
             time.sleep(0.1)
 
@@ -260,7 +263,7 @@ class Launch:
     def interrupt(self):
         """Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
-        return self.ended(60)
+        return self.ended()
 
     def kill(self):
         """Whatever it is at."""
@@ -272,6 +275,21 @@ class Launch:
 def pods(room, component):
     """Pods of one component of the project in a room."""
     return room.pods(**{common.COMPONENT: component})
+
+
+def lone(launch, room, component):
+    """The one pod of a component that runs and is not about to end, as soon as there is just one."""
+    found = []
+
+    def one():
+        found[:] = [
+            pod for pod in pods(room, component)
+            if "Running" == pod["status"]["phase"] and "deletionTimestamp" not in pod["metadata"]
+        ]  # fmt: skip
+        return 1 == len(found)
+
+    launch.until(one)
+    return found[0]
 
 
 def processes(room):

@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import urllib3
 
+from loopback import free_ports
+
 SLOW_S = 0.1
 
 
@@ -81,8 +83,8 @@ class FaultyProxy:
             daemon_threads = True
             request_queue_size = 64
 
+        self._port = self._port or free_ports(1)[0]  # of its own also while it is down
         self._server = Server(("127.0.0.1", self._port), Handler)
-        self._port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def down(self):
@@ -107,7 +109,9 @@ class FaultyProxy:
             handler.close_connection = True
 
     def _forward(self, handler, body, *, lost):
-        headers = {k: v for k, v in handler.headers.items() if k.lower() != "host"}
+        given = {k: v for k, v in handler.headers.items() if k.lower() != "host"}
+        # A connection that was kept could be closed by the server at the moment it is used again.
+        headers = given | {"Connection": "close"}
         answer = self.pool.request(
             handler.command, self.target + handler.path, body=body, headers=headers
         )

@@ -26,7 +26,7 @@ WHEELS: Final = "/mnt"
 BASE: Final = "localhost/base"
 NAME: Final = "localhost/adaexplore"
 """Of this machine: buildah would look for shorter names in registries."""
-SECONDS: Final = 300
+SECONDS: Final = 1200
 """Limit of one step."""
 
 

@@ -6,7 +6,6 @@ The dump reads the database and the folder of artifacts and nothing of ours or o
 import hashlib
 import os
 import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from adaexplore.backends.mlflow.tracker import MlflowTracker, Target
 from adaexplore.experiments import attempts, contents, projections, stored, tallies
 from adaexplore.experiments.config import TrackingConfig
 from adaexplore.experiments.tallies import Tally
+from loopback import free_ports
 
 SWEEP = "shown"
 GRID = ["+grid=main", "models=[random,oracle]", "settings=[default,stationary]", "dataset.limit=2",
@@ -99,7 +99,7 @@ def finish(tracker, where):
     tracker.finish(values, projections.sweep_artifacts(where.store, SWEEP))
 
 
-def wait(tracker, seconds=180):
+def wait(tracker, seconds=600):
     assert tracker.wait(seconds)
 
 
@@ -120,7 +120,7 @@ OURS_ALONE = ("adaexplore.origin", "adaexplore.writer", "adaexplore.trace", "mlf
 
 def rows(database, query, *arguments):
     with closing(
-        sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True, timeout=10)
+        sqlite3.connect(f"file:{quote(str(database))}?mode=rw", uri=True, timeout=10)
     ) as db:
         return db.execute(query, arguments).fetchall()
 
@@ -184,9 +184,7 @@ class Server:
     def __init__(self, folder):
         self.folder = Path(folder)
         self.database, self.artifacts = self.folder / "mlflow.db", self.folder / "artifacts"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        (self.port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{self.port}"
 
     def __enter__(self):
@@ -216,7 +214,7 @@ class Server:
             env=environment,
             start_new_session=True,
         )
-        until = time.monotonic() + 60
+        until = time.monotonic() + 240
         while time.monotonic() < until:
             with suppress(OSError):
                 urllib.request.urlopen(f"{self.url}/version", timeout=5).close()  # noqa: S310 (loopback)

@@ -18,7 +18,8 @@ ENGINE = "registry.example/engine:1"
 """An image with this environment's Python and the checkout."""
 STANDIN = ["python", str(ROOT / "tests" / "backends" / "standin_server.py")]
 PYTHONPATH = {"name": "PYTHONPATH", "value": str(ROOT / "platform")}
-PATIENT_S = 60.0
+START_S = 60
+PATIENT_S = 240.0
 DEFAULT = CHART / "ci" / "default-values.yaml"
 
 
@@ -26,7 +27,7 @@ def config(**changes):
     """A serving configuration whose pods are small and quick; changes of pods in `pods`."""
     pods = {
         "image": ENGINE, "command": STANDIN, "cpu": "100m", "memory": "128Mi", "ephemeral": "1Gi",
-        "shm": "16Mi", "start_limit_s": PATIENT_S, "lease_s": 4, "ttl_s": 60, **changes.pop("pods", {}),
+        "shm": "16Mi", "start_limit_s": START_S, "lease_s": 4, "ttl_s": 60, **changes.pop("pods", {}),
     }  # fmt: skip
     return {
         "kind": "kubernetes", "ready_timeout_s": PATIENT_S, "progress_timeout_s": PATIENT_S,

@@ -1,21 +1,26 @@
 """Sweeps on Ray for tests: launches as processes, a Ray of the tests' own, and who is still there."""
 
+import asyncio
 import json
+import math
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from adaexplore.backends.ray import heads
 from adaexplore.backends.vllm import guard, procfs
 from adaexplore.experiments import journals
+from fault_server import FaultServer
+from loopback import free_ports
 
-DEADLINE_S = 150
+DEADLINE_S = 600
+"""Never reached where all is well: a busy machine needs minutes for what an idle one does in seconds."""
 ROOT = Path(__file__).parent.parent
 
 
@@ -45,12 +50,13 @@ def ray_head(folder, *, cpus):
     token = Path(folder, "token")
     token.write_text("5" * 64)
     own = heads.environment(token)
-    client, dashboard = free_ports(2)
+    client, dashboard, agent = free_ports(3)
     command = [
         Path(sys.executable).parent / "ray", "start", "--head", "--block", "--port=0",
         "--node-ip-address=127.0.0.1", f"--num-cpus={cpus}", f"--object-store-memory={80 * 2**20}",
         f"--ray-client-server-port={client}", f"--dashboard-port={dashboard}", f"--temp-dir={folder}",
-        "--include-dashboard=true", "--min-worker-port=0", "--max-worker-port=0",
+        f"--dashboard-agent-listen-port={agent}", "--include-dashboard=true",
+        "--min-worker-port=0", "--max-worker-port=0",
     ]  # fmt: skip
     guarded = [
         sys.executable,
@@ -68,9 +74,12 @@ def ray_head(folder, *, cpus):
         )  # fmt: skip
     try:
         current = Path(folder, "ray_current_cluster")
-        # There is a moment at which the file is there and still empty.
+        # There is a moment at which the file is there and still empty, and the dashboard comes later.
         until(
-            lambda: process.poll() is not None or (current.exists() and current.read_text().strip())
+            lambda: (
+                process.poll() is not None
+                or (current.exists() and current.read_text().strip() and _listens(dashboard))
+            )
         )
         yield Head(
             address=current.read_text().strip(),
@@ -80,22 +89,22 @@ def ray_head(folder, *, cpus):
         )
     finally:
         process.stdin.close()
-        process.wait(30)
+        process.wait(120)
 
 
-def free_ports(count):
-    """Ports of loopback where nobody listens."""
-    with ExitStack() as stack:
-        sockets = [
-            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
-        ]
-        return [found.getsockname()[1] for found in sockets]
+def _listens(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 5).close()
+    except OSError:
+        return False
+    return True
 
 
-def until(holds, deadline_s=DEADLINE_S):
-    """Wait until something holds; a state, not a time, is waited for."""
+def until(holds, deadline_s=DEADLINE_S, *, of=None):
+    """Wait until something holds; a state, not a time, is waited for. `of` is the launch that brings it."""
     end = time.monotonic() + deadline_s
     while not holds():
+        assert of is None or of.poll() is None, f"ended: {of.returncode}: {of.communicate()[0]}"
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.02)
 
@@ -128,7 +137,7 @@ def environment(head, variables):
 def killed(process, number=signal.SIGKILL):
     """End a process by a signal; its code and what it wrote."""
     process.send_signal(number)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=DEADLINE_S)
     return process.returncode, output
 
 
@@ -138,7 +147,7 @@ def finished(runs="runs"):
 
 
 def tables(runs="runs"):
-    return {path.name: path.read_bytes() for path in Path(runs).glob("sweeps/*/tables/*")}
+    return {path.name: path.read_bytes() for path in Path(runs).glob("sweeps/*/tables/[!.]*")}
 
 
 def asked(runs="runs"):
@@ -151,12 +160,35 @@ def asked(runs="runs"):
     return found
 
 
+@dataclass
+class GatedServer(FaultServer):
+    """A model server that a test can hold, so that a sweep is surely under way when something dies."""
+
+    allowed: float = math.inf
+    _taken: int = 0
+
+    def let(self, count):
+        """Answer whatever is held, and so many requests more; hold all later ones."""
+        self.allowed = len(self.work) + count
+
+    @property
+    def held(self):
+        """Whether a request waits for an answer that it will not get before it is let."""
+        return len(self.work) > self.allowed
+
+    async def _misbehave(self, work, reader, writer):
+        number, self._taken = self._taken, self._taken + 1
+        while number >= self.allowed:  # noqa: ASYNC110 (the word comes from another thread)
+            await asyncio.sleep(0.01)
+        return await super()._misbehave(work, reader, writer)
+
+
 def profile(server, name="quick", agent="random", **more):
     """Write the profile of a model behind a server of the tests."""
     document = {
         "kind": "openai_compatible", "provider": "acme", "model": agent,
         "route": {"base_url": server.url}, "sampling": {"max_output_tokens": 1024},
-        "patience": {"backoff_base_s": 0.01, "call_timeout_s": 20, "attempts": 20}, **more,
+        "patience": {"backoff_base_s": 0.01, "call_timeout_s": DEADLINE_S, "attempts": 20}, **more,
     }  # fmt: skip
     folder = Path("conf/model")
     folder.mkdir(parents=True, exist_ok=True)

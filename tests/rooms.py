@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from k8s.testbed.api import Json, holds, path
 from k8s.testbed.beds import Bed
 
+PATIENT_S = 180.0
+"""Where no deadline is the subject: far more than a busy machine needs."""
 TOLERANT = {"tolerations": [{"key": "only-asked", "operator": "Exists"}]}
 """Lets a pod onto the nodes that tests switch off."""
 
@@ -33,16 +35,36 @@ class Room:
         spec = {"containers": list(containers), **spec}
         return self.make("Pod", name, spec=spec, metadata=metadata or {})
 
-    def wait(self, kind, name, done, seconds=30.0, what=""):
+    def wait(self, kind, name, done, seconds=PATIENT_S, what=""):
         return self.admin.wait(self.path(kind, name), done, seconds, what)
 
-    def phase(self, name, phase, seconds=30.0):
+    def phase(self, name, phase, seconds=PATIENT_S):
         return self.wait(
             "Pod", name, lambda pod: pod and pod["status"]["phase"] == phase, seconds, phase
         )
 
-    def ready(self, name, seconds=30.0):
+    def ready(self, name, seconds=PATIENT_S):
         return self.wait("Pod", name, is_ready, seconds, "the pod to be ready")
+
+    def version(self, kind):
+        """Where the history of a kind stands: what happens from here on can be read later."""
+        return self.admin.get(self.path(kind))["metadata"]["resourceVersion"]
+
+    def history(self, kind, version, seconds=PATIENT_S):
+        """(type, document) of every change since a version, however late they are read."""
+        for change in self.admin.watch(self.path(kind), version, seconds):
+            yield change["type"], change["object"]
+
+    def deleted(self, name):
+        """Delete a pod; every document that it had from then on to its removal."""
+        version, seen = self.version("Pod"), []
+        self.admin.delete(self.path("Pod", name))
+        for kind, document in self.history("Pod", version):
+            if document["metadata"]["name"] == name and "deletionTimestamp" in document["metadata"]:
+                seen.append(document)
+                if kind == "DELETED":
+                    return seen
+        raise AssertionError(f"pod {name} is not removed; last seen: {seen[-1:]}")
 
     def pods(self, **labels):
         query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
@@ -62,7 +84,7 @@ def container(code: str | None = None, name: str = "main", image: str = "python:
     return {"name": name, "image": image, **words, **rest}
 
 
-def eventually(true, seconds=30.0):
+def eventually(true, seconds=PATIENT_S):
     """Wait for something that no watch tells."""
     deadline = time.monotonic() + seconds
     while not true():

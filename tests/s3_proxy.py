@@ -11,10 +11,13 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
+
+from loopback import free_ports
 
 Fault = Callable[["Handler"], None]
 
@@ -56,9 +59,9 @@ class Proxy:
         return f"http://127.0.0.1:{self.port}"
 
     def up(self) -> None:
+        self.port = self.port or free_ports(1)[0]  # of its own also while it is down
         self.server = Server(("127.0.0.1", self.port), Handler)
         self.server.proxy = self
-        self.port = self.server.server_port
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def down(self) -> None:
@@ -67,7 +70,8 @@ class Proxy:
         self.server.server_close()
         with self.lock:
             for one in self.open:
-                one.shutdown(socket.SHUT_RDWR)
+                with suppress(OSError):  # the client was faster
+                    one.shutdown(socket.SHUT_RDWR)
 
     def rule(self, method: str, path: str, fault: Fault, times: int = 1) -> Rule:
         rule = Rule(method, path, fault, times)
@@ -228,7 +232,7 @@ def held(entered: threading.Event, go_on: threading.Event) -> Fault:
     def fault(handler: Handler) -> None:
         answer = handler.forward()
         entered.set()
-        go_on.wait(10)
+        go_on.wait(120)
         handler.answer(*answer)
 
     return fault

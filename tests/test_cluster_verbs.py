@@ -36,7 +36,7 @@ def test_cancel_ends_a_launch_of_this_machine_in_order(capsys):
     process = launched()
     try:
         assert 0 == cluster_verbs.cancel(["long"])
-        assert process.poll() is not None or process.wait(5) is not None
+        assert process.poll() is not None or process.wait(60) is not None
     finally:
         process.kill()
     _, told = process.communicate()

@@ -23,7 +23,9 @@ STORM = {
     "late_408": 0.01, "reset": 0.03, "cut": 0.02, "lost": 0.03, "slow": 0.02, "echo": 0.01,
     "stall": 0.004, "truncated_json": 0.02, "wrong_type": 0.02, "no_choice": 0.02,
 }  # fmt: skip
-HASTE = {"backoff_base_s": 0.002, "call_timeout_s": 3, "attempts": 20}
+HASTE = {"backoff_base_s": 0.002, "attempts": 20}
+SILENCE = {**HASTE, "call_timeout_s": 15}
+"""Where the server is silent for ever at times: far longer than a good answer takes on a busy machine."""
 KEY, HEADER = "canary-k3y/Secret+1", "canary-h3ader-Secret"
 
 
@@ -97,8 +99,8 @@ def small(tmp_path_factory):
 
 
 def test_a_storm_of_recoverable_faults_changes_no_byte_of_the_tables(large):
-    with FaultServer(storm(5, STORM)) as server:
-        profiles(server)
+    with FaultServer(storm(2, STORM)) as server:
+        profiles(server, patience=SILENCE)
         sweep(*LARGE)
     replies, failed = journaled()
     good = [fault for fault in server.faults if fault in (None, "slow")]
@@ -140,7 +142,7 @@ def test_a_cap_drains_the_sweep_and_a_higher_one_lets_it_finish(small, capsys):
     with FaultServer() as server:
         profiles(server)
         sweep(*SMALL, f"budget.cap_tokens={cap}", code=3)
-        out, work = capsys.readouterr().out, len(server.work)
+        out, work = " ".join(capsys.readouterr().out.split()), len(server.work)
         spent = accounting()("input_tokens", "output_tokens")
         sweep(*SMALL, f"budget.cap_tokens={cap}", code=3)
         again = len(server.work)

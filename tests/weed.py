@@ -9,16 +9,17 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
 from pathlib import Path
+
+from loopback import free_ports
 
 BINARY = Path(sys.executable).parent / "weed"
 PORTS = ("s3", "master", "filer", "volume", "admin")
 LOOPBACK = "127.0.0.1"
+READY_S = 180
 _DEATH_SIGNAL = 1
 
 
@@ -37,7 +38,7 @@ class Weed:
         self.process = self.start()
 
     def start(self) -> subprocess.Popen:
-        """Start it, again or for the first time, and wait until it answers.
+        """Start it, again or for the first time, and wait until it answers and takes what is written.
 
         It dies with the thread that calls this, so that must be one that lasts.
         """
@@ -76,30 +77,33 @@ class Weed:
             "-s3.localSocket=s3.sock", "-filer.localSocket=filer.sock", *ports,
         ]  # fmt: skip
 
+    def _ready(self) -> bool:
+        """Whether all parts answer, and the master knows a volume for what is written."""
+        s3, master, filer = (self.ports[2 * PORTS.index(n)] for n in ("s3", "master", "filer"))
+        status, assigned = _asked(self.host, master, "/dir/assign")
+        return (
+            status == 200
+            and b'"fid"' in assigned
+            and all(_asked(self.host, port, "/")[0] < 500 for port in (filer, s3))
+        )
+
     def _wait(self) -> None:
-        give_up = time.monotonic() + 30
-        while not _answers(self.host, self.ports[0]):
+        give_up = time.monotonic() + READY_S
+        while not self._ready():
             if self.process.poll() is not None or time.monotonic() > give_up:
                 raise RuntimeError((self.folder / "weed.log").read_text()[-2000:])
             time.sleep(0.05)
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on."""
-    with ExitStack() as stack:
-        held = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in held:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in held]
-
-
-def _answers(host: str, port: int) -> bool:
-    connection = http.client.HTTPConnection(host, port, timeout=2)
+def _asked(host: str, port: int, path: str) -> tuple[int, bytes]:
+    """(status, body) of an answer; 503 where nobody answers."""
+    connection = http.client.HTTPConnection(host, port, timeout=10)
     try:
-        connection.request("GET", "/")
-        return connection.getresponse().status < 500
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
     except (OSError, http.client.HTTPException):
-        return False
+        return 503, b""
     finally:
         connection.close()
 

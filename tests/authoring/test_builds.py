@@ -117,14 +117,17 @@ def test_writing_over_a_dataset_takes_its_manifest_first(small, tmp_path):
 
 BUILD = """
 import sys
+import time
 from pathlib import Path
-import yaml
-from pydantic import TypeAdapter
 from adaexplore.authoring import builds, datasets
 if __name__ == "__main__":
     out = Path(sys.argv[1])
     recipe = datasets.read_recipe(Path("recipe.yaml"))
-    files = builds.Builder(processes=2, work=out / datasets.WORK).build(recipe)
+    def progress(done, _total):
+        if done and "stopping" in sys.argv:  # so that it is never too late to kill it
+            time.sleep(3600)
+    build = builds.Builder(processes=2, work=out / datasets.WORK, progress=progress)
+    files = build.build(recipe)
     builds.save(out, files)
 """
 RECIPE = """
@@ -155,8 +158,9 @@ def test_a_killed_build_goes_on(small, tmp_path):
     root = Path(adaexplore.__file__).parent.parent
     command = [sys.executable, "build.py", str(out)]
     environment = {**os.environ, "PYTHONPATH": str(root)}
-    child = subprocess.Popen(command, env=environment, start_new_session=True)
-    while child.poll() is None and not list(out.glob(f"{datasets.WORK}/*.json")):
+    child = subprocess.Popen([*command, "stopping"], env=environment, start_new_session=True)
+    while not list(out.glob(f"{datasets.WORK}/*.json")):
+        assert child.poll() is None
         time.sleep(0.002)  # the build is killed by what it has written, not by the clock
     child.send_signal(signal.SIGKILL)
     child.wait()

@@ -3,13 +3,16 @@
 Run as the engine would be: `python standin_server.py --port N --served-model-name NAME ...`. What it
 does wrong stands in the variable STANDIN, several words separated by spaces. A file named `wedge` in
 its folder wedges it as engines do: `/health` stays at 200, nothing else gets on; a new server removes
-the file, and a POST to `/wedge` makes it. The reply of a completion is its process id, its host and the
+the file, and a POST to `/wedge` makes it. A metered one answers a few completions, and then none until
+a POST to `/more` allows the number that it holds: what is played with it cannot be over before that.
+With port 0 it takes a free one and prints it. The reply of a completion is its process id, its host and the
 GPUs that it was given. As the engine does, it asks for a key below `/v1` if VLLM_API_KEY holds one.
 """
 
 import argparse
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -31,7 +34,10 @@ WORDS = {
     "driver": "RuntimeError: The NVIDIA driver on your system is too old (found version 11040)",
     "unknown": "first line\nsecond line\nthe last words",
 }
+METERED = 16
+"""Completions before the first `/more`."""
 done = []
+allowance = threading.Semaphore(METERED)
 
 
 class Pages(BaseHTTPRequestHandler):
@@ -55,9 +61,13 @@ class Pages(BaseHTTPRequestHandler):
             self.reply(404, "")
 
     def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
+        said = self.rfile.read(int(self.headers["Content-Length"]))
         if self.path == "/wedge":
             WEDGE.touch()
+            self.reply(200, "")
+            return
+        if self.path == "/more":
+            allowance.release(int(said))
             self.reply(200, "")
             return
         if not self.allowed():
@@ -70,6 +80,9 @@ class Pages(BaseHTTPRequestHandler):
             time.sleep(0.05)
         if "slow" in FAULTS:
             time.sleep(SLOW_S)
+        while "metered" in FAULTS and not allowance.acquire(timeout=0.05):
+            if self.left():
+                return
         done.append(1)
         gpus = os.environ.get("CUDA_VISIBLE_DEVICES", os.environ.get("NVIDIA_VISIBLE_DEVICES"))
         host = os.environ.get("HOSTNAME")
@@ -80,6 +93,12 @@ class Pages(BaseHTTPRequestHandler):
 
     def allowed(self):
         return KEY is None or self.headers["Authorization"] == f"Bearer {KEY}"
+
+    def left(self):
+        """Whether who asked has gone meanwhile: nothing is spent on an answer that nobody reads."""
+        readable, _, _ = select.select([self.connection], [], [], 0)
+        self.close_connection = bool(readable)
+        return self.close_connection
 
     def reply(self, status, text):
         self.send_response(status)
@@ -127,6 +146,8 @@ def main():
         time.sleep(LONG_S)
     WEDGE.unlink(missing_ok=True)
     server = ThreadingHTTPServer((OPTIONS.host, OPTIONS.port), Pages)
+    if OPTIONS.port == 0:
+        print(server.server_port, flush=True)
     threading.Thread(target=server.serve_forever).start()
 
 

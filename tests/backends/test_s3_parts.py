@@ -82,7 +82,7 @@ def test_appends_that_wait_are_written_together(behind, proxy):
     entered, go_on = threading.Event(), threading.Event()
     proxy.rule("PUT", "j.parts", s3_proxy.held(entered, go_on))
     waiting = [appender.append(b"1")]
-    entered.wait(10)
+    assert entered.wait(60)
     waiting += [appender.append(b"%d" % n) for n in range(2, 9)]
     assert not any(done.done() for done in waiting)
     go_on.set()
@@ -114,7 +114,7 @@ def read_while(proxy, store, path, act):
     proxy.rule("GET", path, s3_proxy.held(entered, go_on))
     with ThreadPoolExecutor(1) as thread:
         seen = thread.submit(store.get, "j")
-        assert entered.wait(10)
+        assert entered.wait(60)
         act()
         go_on.set()
         return seen.result()

@@ -79,7 +79,7 @@ def test_what_was_acknowledged_is_there_after_the_service_was_killed(s3_config, 
 
     def sleep(_):
         missed.set()
-        back.wait(30)
+        back.wait(300)
 
     store = S3Store(s3_config(), sleep=sleep)
     store.put("a", b"data")
@@ -87,7 +87,7 @@ def test_what_was_acknowledged_is_there_after_the_service_was_killed(s3_config, 
     appender.append(b"one\n").result()
     weed.kill()
     waiting = appender.append(b"two\n")
-    assert missed.wait(30)
+    assert missed.wait(120)
     weed.start()
     back.set()
     waiting.result()
@@ -176,7 +176,14 @@ def test_revoked_keys_are_replaced_by_those_that_the_file_holds_by_then(
 
 def test_many_threads_meet_expired_credentials_and_all_go_on(behind, proxy):
     store = behind()
-    rule = proxy.rule("PUT", "a", s3_proxy.refusal(400, "ExpiredToken"), times=8)
+    all_asked = threading.Barrier(8)  # else who is fast would meet what was meant for the others
+    expired = s3_proxy.refusal(400, "ExpiredToken")
+
+    def fault(handler):
+        all_asked.wait(120)
+        expired(handler)
+
+    rule = proxy.rule("PUT", "a", fault, times=8)
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda n: store.put(f"a{n}", b""), range(8)))
 

@@ -32,12 +32,14 @@ def says(s3_config):
     client.close()
 
 
-@pytest.mark.parametrize(("ahead", "alive"), [(0, True), (15, True), (25, False), (10_000, False)])
+@pytest.mark.parametrize(
+    ("ahead", "alive"), [(0, True), (450, True), (750, False), (10_000, False)]
+)
 def test_a_writer_elsewhere_lives_while_its_lease_lasts_by_the_services_clock(
     ahead, alive, behind, proxy, says
 ):
     store = behind()
-    says(machine="elsewhere", pid="1", started="1", lease="20")
+    says(machine="elsewhere", pid="1", started="1", lease="600")
     proxy.rule("HEAD", "writers/", s3_proxy.shifted(ahead))
 
     assert alive == store.alive(SOMEBODY)
@@ -129,7 +131,7 @@ def test_nothing_loads_the_client_library_before_it_is_used():
     assert 0 == done.returncode
 
 
-def wait_for(count, least, seconds=20.0):
+def wait_for(count, least, seconds=120.0):
     """A count, as soon as it is large enough or patience ends."""
     give_up = time.monotonic() + seconds
     while (now := count()) < least and time.monotonic() < give_up:

@@ -233,7 +233,9 @@ def test_what_was_acknowledged_survives_a_kill_and_the_killed_is_seen_dead(recip
     running = []
     for seed in range(2):
         told, tell = context.Pipe(duplex=False)
-        child = context.Process(target=append_for_ever, args=(recipe, f"j{seed}", tell))
+        child = context.Process(
+            target=append_for_ever, args=(recipe, f"j{seed}", tell), daemon=True
+        )
         child.start()
         tell.close()
         running.append((seed, told, child))

@@ -242,7 +242,12 @@ def test_nothing_of_our_python_reaches_the_engine(monkeypatch):
 
 def test_a_marker_finds_what_left_the_tree():
     value = str(os.getpid())
-    with subprocess.Popen(["sleep", "60"], env={processes.MARKER: value}) as process:
+    with subprocess.Popen(
+        ["cat"], env={processes.MARKER: value}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        process.stdout.readline()  # it is what it will be: its environment is there to be read
         found = [found.pid for found in procfs.marked(f"{processes.MARKER}={value}")]
         process.kill()
 

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Lock
@@ -41,7 +42,8 @@ def launch_in(folder, fuse=None, kill_at=None):
         child.start()
     while not wait([child.sentinel], None if kill_at is None else 0.001):
         if journaled(folder) >= kill_at:  # what has been written kills it, not the clock
-            os.kill(child.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended since it was looked at
+                os.kill(child.pid, signal.SIGKILL)
             kill_at = None
     with ASKING:
         child.join()

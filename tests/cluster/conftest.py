@@ -11,7 +11,7 @@ from k8s.testbed.kubelet import Node
 
 from rooms import Room, eventually
 
-GONE_S = 60.0
+GONE_S = 240.0
 HERE = Path(__file__).parent
 NUMBERS = itertools.count()
 ONLY_ASKED = {"key": "only-asked", "value": "true", "effect": "NoSchedule"}

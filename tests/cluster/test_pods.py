@@ -1,10 +1,10 @@
 """The kubelet: what runs, what it sees, how it is asked for its health, and how it ends."""
 
-import subprocess
 import urllib.request
 
 import pytest
 
+from adaexplore.backends.vllm import procfs
 from rooms import container, eventually, is_ready, state
 
 pytestmark = pytest.mark.cluster
@@ -13,6 +13,8 @@ SERVE = (
     "import http.server as s; s.HTTPServer(('', 8000), s.SimpleHTTPRequestHandler).serve_forever()"
 )
 SLEEP = "import time; time.sleep(600)"
+PROBE_S = 10
+"""For one answer to a probe: a program is started for it, on a machine that may be busy."""
 CATCH = (
     "import signal, sys, time\n"
     "def end(*_): print('asked to end', flush=True); sys.exit(0)\n"
@@ -23,12 +25,14 @@ CATCH = (
 
 
 def http(port=8000, path="/", **rest):
-    return {"httpGet": {"port": port, "path": path}, "periodSeconds": 1, **rest}
+    probe = {"httpGet": {"port": port, "path": path}, "periodSeconds": 1}
+    return {**probe, "timeoutSeconds": PROBE_S, **rest}
 
 
 def test_a_gpu_pod_serves_is_ready_is_evicted_is_replaced_and_leaves_nothing(room):
     """The life of a model server, as a Deployment's pod."""
-    main = container(SERVE, readinessProbe=http(), resources={"limits": {"nvidia.com/gpu": 1}})
+    code = f"{SERVE}  # {room.bed.folder} {room.name}"  # other beds of this machine serve as well
+    main = container(code, readinessProbe=http(), resources={"limits": {"nvidia.com/gpu": 1}})
     template = {
         "metadata": {"labels": {"app": "server"}},
         "spec": {"containers": [main], "terminationGracePeriodSeconds": 1},
@@ -39,24 +43,32 @@ def test_a_gpu_pod_serves_is_ready_is_evicted_is_replaced_and_leaves_nothing(roo
     room.wait("Deployment", "server", ready, what="a ready replica")
     (first,) = room.pods(app="server")
     assert "gpu-0" == first["spec"]["nodeName"]
-    with urllib.request.urlopen(f"http://{first['status']['podIP']}:8000/", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://{first['status']['podIP']}:8000/", timeout=60) as answer:
         assert 200 == answer.status
 
     room.bed.drain(room.name, first["metadata"]["name"])
 
     room.wait("Pod", first["metadata"]["name"], lambda pod: pod is None, what="its end")
-    room.wait("Deployment", "server", ready, what="a ready replica")
+    eventually(lambda: [True] == [is_ready(pod) for pod in room.pods(app="server")])
     (second,) = room.pods(app="server")
     assert first["metadata"]["uid"] != second["metadata"]["uid"]
     room.admin.delete(room.path("Deployment", "server"), propagationPolicy="Foreground")
     room.wait("Deployment", "server", lambda one: one is None, what="its end")
     assert [] == room.pods(app="server")
-    assert [] == processes_with(SERVE)
+    assert [] == processes_with(code)
 
 
 def processes_with(text):
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    return [line for line in listed.stdout.splitlines() if text in line]
+    """Process ids of this machine that have a text in their command line."""
+    found = []
+    for one in procfs.everything():
+        try:
+            words = (procfs.PROC / str(one.pid) / "cmdline").read_bytes()
+        except OSError:
+            continue  # it has ended meanwhile
+        if text.encode() in words:
+            found.append(one.pid)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -104,18 +116,16 @@ def test_whoever_handles_sigterm_ends_in_order_after_the_hook(room):
     mounts = [{"name": "data", "mountPath": "/data"}]
     code = CATCH.replace("asked to end'", "asked to end', open('/data/hook').read()")
     main = container(code, lifecycle=hook, volumeMounts=mounts)
-    started = {"exec": {"command": ["true"]}, "periodSeconds": 1}
+    started = {"exec": {"command": ["true"]}, "periodSeconds": 1, "timeoutSeconds": PROBE_S}
     room.pod(
         "polite",
         {**main, "readinessProbe": started},
         volumes=[{"name": "data", "emptyDir": {}}],
-        terminationGracePeriodSeconds=20,
+        terminationGracePeriodSeconds=120,
     )
     room.ready("polite")
     eventually(lambda: "up" in room.log("polite"))
-    room.admin.delete(room.path("Pod", "polite"))
-    seen = []
-    room.wait("Pod", "polite", lambda pod: pod is None or seen.append(pod))
+    seen = room.deleted("polite")
     assert "asked to end x" in room.log("polite")
     assert 0 == state(seen[-1])["terminated"]["exitCode"]
 
@@ -124,9 +134,7 @@ def test_whoever_ignores_sigterm_is_killed_after_the_grace_period(room):
     """Process 1 of a container gets no signal that it does not handle, here as there."""
     room.pod("deaf", container(SLEEP), terminationGracePeriodSeconds=1)
     room.ready("deaf")
-    room.admin.delete(room.path("Pod", "deaf"))
-    seen = []
-    room.wait("Pod", "deaf", lambda pod: pod is None or seen.append(pod), 15)
+    seen = room.deleted("deaf")
     assert 137 == state(seen[-1])["terminated"]["exitCode"]
     assert 1 == seen[0]["metadata"]["deletionGracePeriodSeconds"]
 
@@ -151,6 +159,7 @@ def test_readiness_comes_and_goes_and_the_service_follows(room):
     check = {
         "exec": {"command": ["test", "-e", "ready"]},
         "periodSeconds": 1,
+        "timeoutSeconds": PROBE_S,
         "failureThreshold": 1,
     }
     code = (
@@ -158,7 +167,7 @@ def test_readiness_comes_and_goes_and_the_service_follows(room):
         "class H(s.BaseHTTPRequestHandler):\n"
         "    def do_GET(self):\n"
         "        mark = pathlib.Path('/tmp/ready')\n"
-        "        mark.touch() if self.path == '/on' else mark.unlink()\n"
+        "        mark.touch() if self.path == '/on' else mark.unlink(missing_ok=True)\n"
         "        self.send_response(200); self.end_headers()\n"
         "s.HTTPServer(('', 8000), H).serve_forever()"
     )
@@ -171,7 +180,7 @@ def test_readiness_comes_and_goes_and_the_service_follows(room):
     listed = lambda one: bool(one and (one.get("subsets") or [{}])[0].get("addresses"))  # noqa: E731
     room.wait("Endpoints", "web", listed)
 
-    ask = "import urllib.request as u; u.urlopen('http://web:8000/off', timeout=5)"
+    ask = "import urllib.request as u; u.urlopen('http://web:8000/off', timeout=60)"
     room.pod("client", container(ask), restartPolicy="OnFailure")
     room.phase("client", "Succeeded")
 
@@ -192,7 +201,8 @@ def test_a_failing_liveness_probe_restarts_once_the_startup_probe_has_passed(roo
     begun = {
         "exec": {"command": ["test", "-e", "begun"]},
         "periodSeconds": 1,
-        "failureThreshold": 30,
+        "timeoutSeconds": PROBE_S,
+        "failureThreshold": 180,
     }
     alive = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 2}
     code = (
@@ -208,7 +218,7 @@ def test_a_failing_liveness_probe_restarts_once_the_startup_probe_has_passed(roo
 
 def restarted(pod):
     statuses = (pod or {}).get("status", {}).get("containerStatuses", [])
-    return bool(statuses) and statuses[0]["restartCount"] == 1
+    return bool(statuses) and statuses[0]["restartCount"] >= 1
 
 
 def test_init_containers_run_first_one_after_another(room):

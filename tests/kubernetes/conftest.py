@@ -14,7 +14,7 @@ from clustered import BUCKET, KEY, SECRET, Site
 from rooms import Room, eventually
 from weed import Weed
 
-GONE_S = 60.0
+GONE_S = 240.0
 NUMBERS = itertools.count()
 ONLY_ASKED = {"key": "only-asked", "value": "true", "effect": "NoSchedule"}
 

@@ -10,7 +10,7 @@ from adaexplore import doctor_verbs, launch
 from adaexplore.errors import AdaExploreError, ClusterError, ConfigError
 from chart_views import only, render, values
 from model_pods import DEFAULT
-from rooms import eventually
+from rooms import PATIENT_S, eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -158,12 +158,12 @@ def test_a_cluster_without_kuberay_is_told_how_to_get_it(bed, words):
     where = path("CustomResourceDefinition", name="rayjobs.ray.io")
     kept = bed.admin.get(where)
     bed.admin.delete(where)
-    bed.admin.wait(where, lambda found: found is None, 30, "the definition's end")
+    bed.admin.wait(where, lambda found: found is None, PATIENT_S, "the definition's end")
     try:
         with pytest.raises(ConfigError, match="helm install kuberay-operator"):
             launch.launch(words())
     finally:
         bed.admin.create({**kept, "metadata": {"name": kept["metadata"]["name"]}, "status": None})
-        bed.admin.wait(where, lambda found: holds(found, "Established"), 30)
+        bed.admin.wait(where, lambda found: holds(found, "Established"), PATIENT_S)
         served = lambda: bed.admin.find("/apis/ray.io/v1/rayjobs") is not None  # noqa: E731
         eventually(served)

@@ -10,8 +10,9 @@ import yaml
 
 import clustered
 import model_pods
-from clustered import ROOT, answers, free_port, pods, standin
-from rooms import eventually
+from clustered import ROOT, answers, pods, standin
+from loopback import free_ports
+from rooms import eventually, is_ready
 
 pytestmark = pytest.mark.cluster
 
@@ -19,7 +20,7 @@ GRID = [
     "+grid=main", "name=served", "models=[small,random]", "settings=[default]", "dataset=lite",
     "dataset.limit=6", "protocol.batches=2", "report=false", "backend.concurrency=1",
 ]  # fmt: skip
-PATIENT_S = 600
+PATIENT_S = 900
 ENGINE = ROOT / ".venv-vllm" / "bin" / "python"
 
 
@@ -58,11 +59,13 @@ def local(site, words):
 def test_a_server_that_is_evicted_is_replaced_and_the_tables_do_not_know(site):
     """With exactly the rights of the chart; nothing of the server is left."""
     model_pods.grant(site.room)
-    write_profile(site.folder, patience={"backoff_cap_s": 1, "attempts": 100})
+    metered = {"environment": {"STANDIN": "metered"}}  # the sweep is not over before its eviction
+    write_profile(site.folder, patience={"backoff_cap_s": 1, "attempts": 100}, hosting=metered)
     launch = site.begun(*GRID, "+backend.ray.batch=1", *serving())
     launch.until(lambda: site.results() > 1)
-    (server,) = pods(site.room, "model-server")
+    server = clustered.lone(launch, site.room, "model-server")
     site.bed.drain(site.room.name, server["metadata"]["name"])
+    launch.until(lambda: replaced(site.room, server))
     assert 0 == launch.ended(), launch.said
     expected = local(site, GRID)
     assert expected == site.tables("served")
@@ -71,10 +74,19 @@ def test_a_server_that_is_evicted_is_replaced_and_the_tables_do_not_know(site):
     assert rayjob["status"].get("failed", 0) == 0
 
 
+def replaced(room, server):
+    """Whether there is another server, which is told then to answer everything."""
+    for pod in pods(room, "model-server"):
+        if pod["metadata"]["uid"] != server["metadata"]["uid"] and is_ready(pod):
+            clustered.allow(f"http://{pod['status']['podIP']}:8000/v1", 1_000_000)
+            return True
+    return False
+
+
 @contextmanager
 def mlflow(host, folder):
     """The address of an MLflow server that pods reach."""
-    port = free_port(host)
+    (port,) = free_ports(1)
     words = [
         sys.executable, "-m", "mlflow", "server", f"--host={host}", f"--port={port}", "--workers=1",
         f"--backend-store-uri=sqlite:///{folder}/mlflow.db", f"--artifacts-destination={folder}/artifacts",
@@ -88,7 +100,7 @@ def mlflow(host, folder):
     with (folder / "mlflow.log").open("wb") as log:
         process = subprocess.Popen(words, cwd=folder, env=own, stdout=log, stderr=log)
     try:
-        eventually(lambda: answers(f"http://{host}:{port}/health"), 120)
+        eventually(lambda: answers(f"http://{host}:{port}/health"))
         yield f"http://{host}:{port}"
     finally:
         process.terminate()

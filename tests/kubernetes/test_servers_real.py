@@ -8,7 +8,7 @@ from serving import played
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-ENGINE_S = 240.0
+ENGINE_S = 900.0
 
 
 def test_a_real_engine_serves_from_a_pod_and_is_gone_afterwards(room):

@@ -1,11 +1,19 @@
 """One Ray for all tests that need one that runs already; others start their own."""
 
+import signal
 import tempfile
 
 import pytest
 
 import rays
-from fault_server import FaultServer
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible():
+    """In the background of a script SIGINT is ignored, and whoever is started there ignores it too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +28,6 @@ def head():
 
 @pytest.fixture
 def server():
-    """A model server on loopback."""
-    with FaultServer() as found:
+    """A model server on loopback, which can be held."""
+    with rays.GatedServer() as found:
         yield found

@@ -200,7 +200,7 @@ def test_who_leaves_while_waiting_takes_nothing():
         pace.release()
         await asyncio.sleep(0.01)
         await line.drain()
-        await asyncio.wait_for(one_call(pace, purse), 1)
+        await asyncio.wait_for(one_call(pace, purse), 60)
         await line.drain()
         return office.governor.in_flight
 

@@ -1,5 +1,6 @@
 """jobs/run_grid.py: what the cluster runs."""
 
+import math
 import shutil
 import signal
 import subprocess
@@ -12,14 +13,24 @@ import rays
 from adaexplore import provenance
 
 pytestmark = pytest.mark.ray
-GRID = ["+grid=main", "models=[random,constant]", "dataset=first", "protocol.batches=4"]
+GRID = ["+grid=main", "models=[random,quick]", "dataset=first", "protocol.batches=4"]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def gate():
+    """The server of the frozen sweep's model, which can be held."""
+    with rays.GatedServer() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, gate):
     """A folder with a sweep that one process has played, in `local`, and a working directory."""
     folder = tmp_path_factory.mktemp("jobs")
-    local = rays.launch(*GRID, f"runs_dir={folder}/local")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        rays.profile(gate)
+        local = rays.launch(*GRID, f"runs_dir={folder}/local")
     assert 0 == local.returncode, local.stderr
     for name in ("jobs", "platform"):
         ignored = shutil.ignore_patterns("__pycache__")
@@ -61,16 +72,18 @@ def test_a_submitted_job_plays_a_frozen_sweep_and_ends_with_its_codes(head, plac
     assert "is in the job's copy of its working directory" in told
 
 
-def test_sigterm_ends_it_in_order_and_again_it_resumes(head, place, frozen):
+def test_sigterm_ends_it_in_order_and_again_it_resumes(head, place, frozen, gate):
     command = [sys.executable, place / "work" / "jobs" / "run_grid.py", *frozen, "runs_dir=runs"]
     command += ["backend.ray.batch=1", "backend.concurrency=1"]
     own = rays.environment(head, {"RAY_ADDRESS": head.address})
+    gate.let(60)
     first = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=own
     )
-    rays.until(lambda: rays.finished() > 1 or first.poll() is not None)
+    rays.until(lambda: gate.held, of=first)
     code, output = rays.killed(first, signal.SIGTERM)
-    rays.until(lambda: not head.actors("Worker"), 30)
+    rays.until(lambda: not head.actors("Worker"))
+    gate.allowed = math.inf
     again = subprocess.run(command, check=False, capture_output=True, text=True, env=own)
 
     assert 3 == code, output

@@ -61,7 +61,7 @@ def test_an_address_that_does_not_answer_within_ten_seconds(tried):
         start_s = time.monotonic()
         told = tried(f"127.0.0.1:{silent.getsockname()[1]}")
     assert "expected a Ray head to answer, got nothing within 10 s" in told
-    assert time.monotonic() - start_s < 10 + 20
+    assert time.monotonic() - start_s < trials.IMPORT_S + 2 * trials.ANSWER_S  # Ray would go on
 
 
 def test_a_stale_token_is_named_by_its_place(head):
@@ -109,7 +109,8 @@ def test_the_package_is_missing_on_the_workers(head):
 
 
 def test_other_code_on_the_workers(head):
-    shutil.copytree(Path(adaexplore.__file__).parent, "other/adaexplore")
+    ignored = shutil.ignore_patterns("__pycache__")  # others write there at any time
+    shutil.copytree(Path(adaexplore.__file__).parent, "other/adaexplore", ignore=ignored)
     Path("other/adaexplore/more.py").write_text("# another version")
     told = refusal(rays.launch("+grid=smoke", *head.backend(path_of("other")), head=head))
     assert "expected adaexplore with source digest" in told

@@ -8,6 +8,7 @@ import pytest
 from adaexplore.backends.folder import FolderStore
 from adaexplore.experiments import turns
 from adaexplore.reports.episodes import pages
+from browsing import Opened, chromium
 from pages_read import cell_of, kept
 from players import drive, points_of, steady
 
@@ -21,15 +22,8 @@ ATTACK = (
 @pytest.fixture(scope="module")
 def browser() -> Iterator:
     """The system's Chromium."""
-    import shutil
-
-    from playwright.sync_api import sync_playwright
-
-    found = shutil.which("chromium") or "/usr/bin/chromium"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -55,26 +49,6 @@ def written(folder, world, settings, protocol, attack):
     run = kept(FolderStore(folder / "runs"), cell_of(setting, protocol), world, replies, record)
     (folder / "page.html").write_bytes(pages.page_of(run, report=None))
     return (folder / "page.html").as_uri()
-
-
-class Opened:
-    """A page with what it said and asked for."""
-
-    def __init__(self, browser, address, *, width=900, **options):
-        self.context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        self.page = self.context.new_page()
-        self.said, self.asked, self.failed = [], [], []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("requestfailed", lambda r: self.failed.append((r.url, r.failure)))
-        self.page.goto(address)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self.context.close()
 
 
 @pytest.mark.parametrize("width", [390, 900, 1400])
@@ -109,6 +83,8 @@ def test_a_script_that_got_in_would_not_run(browser, calm):
             " document.body.append(s); const i = document.createElement('img');"
             " i.src = 'http://127.0.0.1:9/x'; document.body.append(i); }"
         )
+
+        opened.until(lambda: opened.failed and len(opened.said) >= 2)  # they are told afterwards
 
         assert "1" != opened.page.title()
         assert 2 == sum("Content Security Policy" in line for line in opened.said)

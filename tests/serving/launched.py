@@ -58,6 +58,8 @@ class Sweep:
     output: Path
     metrics: str = ""
     """The server's metrics page as it was last seen."""
+    known: int = 0
+    """How many replies were journaled before that look, at least."""
     over: Event = field(default_factory=Event)
 
     def said(self):
@@ -71,8 +73,9 @@ class Sweep:
         """Keep looking at the server's counters."""
         while not self.over.wait(LOOK_S):
             try:
+                known = self.replies()
                 with _DIRECT.open(f"{self.address()}/metrics", timeout=5) as page:
-                    self.metrics = page.read().decode()
+                    self.metrics, self.known = page.read().decode(), known
             except (urllib.error.URLError, OSError, ValueError):
                 pass  # not there yet, or not there any more
 

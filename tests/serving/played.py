@@ -16,7 +16,7 @@ from adaexplore.models.profiles import Hosting, VllmProfile, Weights
 
 ROOT = Path(__file__).parent.parent.parent
 CONTEXT_TOKENS = 4096
-PATIENT_S = 240.0
+PATIENT_S = 600.0
 
 
 def model_folder(python, *words):
@@ -34,7 +34,7 @@ def config(python, gpus, **changes):
             "kind": "vllm_process",
             "python": str(python),
             "ready_timeout_s": PATIENT_S,
-            "progress_timeout_s": 60,
+            "progress_timeout_s": 240,
             "stop_grace_s": 20,
             "gpus": gpus,
             "max_restarts": 1,

@@ -7,6 +7,8 @@ import signal
 import stat
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,6 +19,8 @@ from stack.processes import Children, Command, Site
 from adaexplore.errors import ConfigError
 from conftest import ROOT
 from stack import keys, layout, postgres, processes
+
+PATIENT_S = 60
 
 # -- ports --------------------------------------------------------------------------------------
 
@@ -127,6 +131,16 @@ def site(tmp_path):
     )
 
 
+def titles(site):
+    """Command lines of a service's processes: one that has not become its program yet is its shell."""
+    found = []
+    for process in processes.members(site):
+        with suppress(OSError):
+            words = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
+            found.append(b" ".join(words).decode().strip())
+    return sorted(found)
+
+
 def sleeper(site, script="exec sleep 60"):
     return Command(words=["sh", "-c", script], folder=site.home)
 
@@ -145,7 +159,7 @@ def test_a_process_is_known_by_its_start_time_and_boot_not_by_its_id(site):
     assert processes.running(site) is None
 
     site.pid_file.write_text(json.dumps(document))
-    assert processes.stop(site, children, number=signal.SIGTERM, grace_s=10)
+    assert processes.stop(site, children, number=signal.SIGTERM, grace_s=PATIENT_S)
     assert not site.pid_file.exists()
 
 
@@ -154,7 +168,8 @@ def test_nothing_outlives_its_service(site):
     children = Children()
     script = "trap '' TERM; setsid sleep 61 & (sleep 62 &) ; sleep 63; sleep 64"
     children.start(site, sleeper(site, script))
-    assert processes.wait(lambda: len(processes.members(site)) >= 4, 10, children)
+    sleeping = {"sleep 61", "sleep 62", "sleep 63"}
+    assert processes.wait(lambda: sleeping <= set(titles(site)), PATIENT_S, children)
 
     assert not processes.stop(site, children, number=signal.SIGTERM, grace_s=0.2)
 
@@ -164,11 +179,12 @@ def test_nothing_outlives_its_service(site):
 def test_what_a_lost_root_left_behind_is_still_found(site):
     children = Children()
     started = children.start(site, sleeper(site, "setsid sleep 61 & exec sleep 62"))
-    assert processes.wait(lambda: len(processes.members(site)) == 2, 10, children)
+    both = ["sleep 61", "sleep 62"]
+    assert processes.wait(lambda: both == titles(site), PATIENT_S, children)
     os.kill(started.root.pid, signal.SIGKILL)
-    assert processes.wait(lambda: processes.running(site) is None, 10, children)
+    assert processes.wait(lambda: processes.running(site) is None, PATIENT_S, children)
 
-    assert 1 == len(processes.members(site))
+    assert ["sleep 61"] == titles(site)
 
     processes.end(site, children)
     assert [] == processes.members(site)
@@ -179,7 +195,7 @@ def test_a_service_inherits_few_variables(site, monkeypatch):
     monkeypatch.setenv("MY_API_KEY", "canary")
     children = Children()
     children.start(site, sleeper(site, "env; exec sleep 60"))
-    assert processes.wait(lambda: b"HOME=" in site.log.read_bytes(), 10, children)
+    assert processes.wait(lambda: b"HOME=" in site.log.read_bytes(), PATIENT_S, children)
     processes.end(site, children)
 
     names = set(re.findall(r"^(\w+)=", site.log.read_text(), re.MULTILINE))

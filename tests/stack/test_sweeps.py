@@ -2,12 +2,14 @@
 
 One story, in order: a grid is played on the S3 store and the MLflow server while the services are
 killed (kill -9, children included) ten times at random moments of the sweep's progress, the sweep's
-own process once; its tables are the bytes of an undisturbed local run; MLflow is wiped and made again
+own process once; a model's server answers no more calls than come before the next death, so that none
+comes too late. Its tables are the bytes of an undisturbed local run; MLflow is wiped and made again
 from the store, to the same content; the audit finds nothing. The seed is printed: CHAOS_SEED=7 does
 the same again.
 """
 
 import hashlib
+import math
 import os
 import random
 import shutil
@@ -19,9 +21,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from botocore.exceptions import BotoCoreError, ClientError
 from stack.services import NAMES, Stack
 
+import rays
 from adaexplore.backends.s3.store import S3Store
 from adaexplore.experiments import attempts, journals
 from adaexplore.experiments.config import StoreConfig
@@ -30,7 +32,7 @@ from stack import layout, seaweed
 pytestmark = pytest.mark.stack
 
 GRID = [
-    "+grid=main", "models=[random,constant,one_factor]", "settings=[default,stationary]",
+    "+grid=main", "models=[random,constant,quick]", "settings=[default,stationary]",
     "dataset=lite", "dataset.limit=12", "name=stormy", "backend.processes=0", "backend.concurrency=4",
 ]  # fmt: skip
 RUNS = 3 * 2 * 12
@@ -41,18 +43,35 @@ SEED = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(10**6)))
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory):
     made = Stack(tmp_path_factory.mktemp("stack"), layout.free_ports())
-    made.up()
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in made.environment.items():
-            patch.setenv(name, value)
-        yield made
-    made.down()
+    try:
+        made.up()
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in made.environment.items():
+                patch.setenv(name, value)
+            yield made
+    finally:
+        made.down()
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory):
+def server():
+    """The model server, which can be held."""
+    with rays.GatedServer() as found:
+        yield found
+
+
+def placed(folder, server):
+    """A folder where sweeps know the model behind the server."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        rays.profile(server)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def local(server, tmp_path_factory):
     """Folder of an undisturbed run on embedded defaults, without MLflow."""
-    folder = tmp_path_factory.mktemp("local")
+    folder = placed(tmp_path_factory.mktemp("local"), server)
     subprocess.run(
         [sys.executable, "-m", "adaexplore.launch", *GRID, "tracking=none"],
         cwd=folder, check=True, stdout=subprocess.DEVNULL,
@@ -79,39 +98,32 @@ def opened(stack):
     return S3Store(config)
 
 
-def finished(stack):
-    """Episode runs with a result; asked of the service, so None while it is down."""
-    client = seaweed.s3_client(stack.ports.s3, stack._keys)
-    try:
-        pages = client.get_paginator("list_objects_v2").paginate(
-            Bucket=seaweed.BUCKET, Prefix="cells/"
-        )
-        keys = [item["Key"] for page in pages for item in page.get("Contents", ())]
-    except (BotoCoreError, ClientError):
-        return None
-    return sum(key.endswith("/result.json") for key in keys)
-
-
 @pytest.fixture(scope="module")
-def played(stack, tmp_path_factory):
+def played(stack, local, server, tmp_path_factory):
     """(folder, kills by service, launches) of the sweep, complete after the storm."""
     rng = random.Random(f"services {SEED}")
     victims = [*NAMES, *rng.choices(NAMES, k=KILLS - len(NAMES))]
     rng.shuffle(victims)
-    moments = sorted(rng.sample(range(1, RUNS - 4), KILLS))
+    assert local.is_dir()
+    calls = len(server.work)  # of the local run, and so at least as many again
+    moments = sorted(rng.sample(range(1, calls * 3 // 4), KILLS))
     print(f"CHAOS_SEED={SEED}: {list(zip(moments, victims, strict=True))}")
-    folder = tmp_path_factory.mktemp("laptop")
-    child, launches = None, 0
-    for number, (moment, victim) in enumerate(zip(moments, victims, strict=True)):
-        while (finished(stack) or 0) < moment:
-            if child is None or child.poll() is not None:
-                assert child is None or child.returncode in (-signal.SIGKILL, 4), child.stderr
+    folder = placed(tmp_path_factory.mktemp("laptop"), server)
+    server.let(moments[0])
+    child, launches = launch(stack, folder), 1
+    for number, victim in enumerate(victims):
+        while not server.held or child.poll() is not None:
+            if child.poll() is not None:
+                assert child.returncode in (-signal.SIGKILL, 4)
                 child, launches = launch(stack, folder), launches + 1
             time.sleep(0.05)  # progress kills, not the clock
         stack.kill(victim)
         if number == KILLS // 2:
             child.kill()
+        if number + 1 < KILLS:  # it goes on while the service is away
+            server.let(moments[number + 1] - moments[number])
         stack.start(victim)
+    server.allowed = math.inf
     while child.wait() != 0:
         assert child.returncode in (-signal.SIGKILL, 4)
         child, launches = launch(stack, folder), launches + 1
