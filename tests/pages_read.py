@@ -97,7 +97,7 @@ def attempt(store, cell, world, replies, record=None):
         answer = Answer(reply=reply, seconds=0.25, attempts=failed)
         found.append(number, answer, usages.UNPRICED).result()
     if record is not None:
-        found.finish(record)
+        found.finish(record).result()
         found.close()
     return found
 

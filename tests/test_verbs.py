@@ -74,7 +74,7 @@ def test_status_tells_every_state_from_the_store_alone(runs, capsys):
     attempts.claim(live, playing)
     attempts.claim(dead, cut)
     ended = attempts.claim(dead, failed)
-    ended.fail("the endpoint said \x1b[31mno\x1b[0m", "overloaded", [])
+    ended.fail("the endpoint said \x1b[31mno\x1b[0m", "overloaded", []).result()
     ended.close()
     dead.close()
     verb(sweep_verbs.status, "mine", f"runs_dir={runs}", "--json")

@@ -60,9 +60,9 @@ def test_an_object_reads_back_and_is_replaced_whole(store, other):
 
 def test_several_objects_are_written_in_their_order_and_replaced(store, other):
     attempt = f"cells/c/e/attempt-0001-{store.writer}"
-    store.put_all({f"{attempt}/usage.json": b"spent", f"{attempt}/result.json": b"done"})
-    store.put_all({"a": b"one", f"{attempt}/usage.json": b"more", "b": b"two"})
-    store.put_all({})
+    store.put_all({f"{attempt}/usage.json": b"spent", f"{attempt}/result.json": b"done"}).result()
+    store.put_all({"a": b"one", f"{attempt}/usage.json": b"more", "b": b"two"}).result()
+    store.put_all({}).result()
 
     kept = {key: other.get(key) for key in other.keys("cells/c/")}
     assert {f"{attempt}/usage.json": b"more", f"{attempt}/result.json": b"done"} == kept

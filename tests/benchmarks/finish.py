@@ -51,7 +51,7 @@ def write(store, job, given, record):
     attempt = attempts.claim(store, job.key)
     for number, reply in enumerate(given):
         attempt.append(number, Answer(reply=reply, seconds=0.0), usages.UNPRICED)
-    attempt.finish(record)
+    attempt.finish(record).result()
 
 
 main()

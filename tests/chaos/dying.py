@@ -53,6 +53,9 @@ class DyingStore:
     def put_all(self, objects):
         for key, data in objects.items():
             self.put(key, data)
+        done = Future()
+        done.set_result(None)
+        return done
 
     def tear(self, key, data):
         if isinstance(self.inner, FolderStore):

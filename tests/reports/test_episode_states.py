@@ -86,7 +86,9 @@ def test_a_run_that_is_being_played_says_so(store, world, settings, protocol, pl
 def test_a_failed_run_tells_its_reason_as_text(store, world, settings, protocol, played):
     cell = cell_of(settings["default"], protocol)
     open_attempt = attempt(store, cell, world, played.replies[:4])
-    open_attempt.fail("the endpoint said </pre><script>alert(1)</script>", "overloaded", [])
+    open_attempt.fail(
+        "the endpoint said </pre><script>alert(1)</script>", "overloaded", []
+    ).result()
     open_attempt.close()
     page = page_of(runs.read(store, "mine", cell, world))
 

@@ -26,6 +26,10 @@ Connect = Callable[[Job], Endpoint]
 LOOK_AGAIN_S: Final = (0.5, 1.5)
 """Between two looks at an episode that another launcher plays: at least, at most."""
 
+BEGIN_S: Final = 0.001
+"""Between the beginnings of two episodes, about what one costs. Begun all at once, they would make their
+connections together, and their replies would come together too."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
@@ -92,7 +96,7 @@ class Player:
         async with lane.open() as connect:
             try:
                 async with asyncio.TaskGroup() as group:
-                    for _ in range(min(self.concurrency, len(waiting))):
+                    async for _ in _paced(min(self.concurrency, len(waiting))):
                         group.create_task(self._play_jobs(waiting, connect, queue))
             except BaseExceptionGroup as faults:  # a full disk fails several at once
                 raise faults.exceptions[0] from None
@@ -113,6 +117,15 @@ class Player:
         if outcome.elsewhere:  # at odd times, so that two launchers do not meet again and again
             await asyncio.sleep(random.uniform(*LOOK_AGAIN_S))
         return outcome
+
+
+async def _paced(count: int) -> AsyncIterator[int]:
+    """Numbers from 0 to below `count`, one each `BEGIN_S`."""
+    clock = asyncio.get_running_loop().time
+    begun_s = clock()
+    for number in range(count):
+        await asyncio.sleep(begun_s + number * BEGIN_S - clock())
+        yield number
 
 
 @contextmanager

@@ -173,7 +173,8 @@ def claim(store: Store, key: EpisodeKey) -> "Attempt | str | None":
     attempt = Attempt(store, key, before)
     # Two may have looked at the same moment: then both step back, and come again when they will.
     if _played_by_others(store, listed(store, key.prefix).get(key.episode_id, [])):
-        attempt.fail("another launcher began this episode at the same moment", "yielded", [])
+        told = "another launcher began this episode at the same moment"
+        attempt.fail(told, "yielded", []).result()
         return None
     return attempt
 
@@ -231,8 +232,8 @@ class Attempt:
         self.usage.book_answer(entry["reply"], entry["meta"], prices)
         return done
 
-    def finish(self, record: EpisodeRecord) -> None:
-        """Release the journal and write the result, once, last."""
+    def finish(self, record: EpisodeRecord) -> "Future[None]":
+        """Release the journal and write the result, once, last; durable when the future is done."""
         document = {
             "result": RESULT_VERSION,
             "cell_id": self._key.cell_id,
@@ -240,25 +241,25 @@ class Attempt:
             "attempt": self.number,
             "record": record,
         }
-        self._end({f"{self._prefix}{RESULT}": journals.line(document)})
+        return self._end({f"{self._prefix}{RESULT}": journals.line(document)})
 
-    def fail(self, reason: str, kind: str, tried: list[dict[str, Any]]) -> None:
+    def fail(self, reason: str, kind: str, tried: list[dict[str, Any]]) -> "Future[None]":
         """Release the journal and note why there is no result; the next launch goes on from here."""
         document = {"reason": reason, "kind": kind, "attempts": tried}
-        self._end({f"{self._prefix}failure.json": identity.canonical(document)})
+        return self._end({f"{self._prefix}failure.json": identity.canonical(document)})
 
     def close(self) -> None:
         """Release the journal, once, and keep what the attempt has spent beside it."""
         if not self.closed:
-            self._end({})
+            self._end({}).result()
 
-    def _end(self, ending: dict[str, bytes]) -> None:
+    def _end(self, ending: dict[str, bytes]) -> "Future[None]":
         """Release the journal, and write what the attempt has spent before what it ends with."""
         self.closed = True
         self._appender.close()
         spent = self.usage.calls or self.usage.failed_attempts
         usage = {f"{self._prefix}usage.json": identity.canonical(asdict(self.usage))}
-        self.store.put_all({**(usage if spent else {}), **ending})
+        return self.store.put_all({**(usage if spent else {}), **ending})
 
 
 def _longest(

@@ -100,11 +100,12 @@ async def _play(
                 attempt.cut()
     except StopIteration as stop:
         record: EpisodeRecord = stop.value
-        await _durably(attempt.store, attempt.finish, record)
+        await acknowledgements.of(await _durably(attempt.store, attempt.finish, record))
         return _outcome(job, attempt, calls, record=record)
     except (ModelError, BudgetError) as error:
         attempt.usage.book_failures(error.attempts, prices)
-        await _durably(attempt.store, attempt.fail, str(error), error.kind, error.attempts)
+        failed = attempt.fail, str(error), error.kind, error.attempts
+        await acknowledgements.of(await _durably(attempt.store, *failed))
         return _outcome(job, attempt, calls, failure=str(error))
     finally:
         if not attempt.closed:

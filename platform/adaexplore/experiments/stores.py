@@ -42,8 +42,8 @@ class Store(Protocol):
     def put(self, key: str, data: bytes) -> None:
         """Write an object whole; readers see the old bytes or the new, never a mixture."""
 
-    def put_all(self, objects: Mapping[str, bytes]) -> None:
-        """Write several as `put` does, one after the other; what is waited for is waited for once."""
+    def put_all(self, objects: Mapping[str, bytes]) -> "Future[None]":
+        """Write several as `put` does, one after the other; durable when the future is done."""
 
     def get(self, key: str) -> bytes | None:
         """The object's bytes, or None if there is none."""

@@ -46,6 +46,8 @@ class Append:
     offset: int
     data: bytes
     done: "Future[None]"
+    urgent: bool = True
+    """Whether somebody waits for it; what nobody waits for is synced with what comes next."""
 
     def entry(self) -> bytes:
         """The append as it stands in the log."""
@@ -102,14 +104,20 @@ class CommitLog:
         os.close(self._handle)
 
     def _work(self) -> None:
+        batch: list[Append] = []
         while (first := self._waiting.get()) is not None:
+            batch.append(first)
+            if not first.urgent:
+                continue
             time.sleep(GATHER_S)
-            batch = [first]
             while not self._waiting.empty():
                 if (more := self._waiting.get()) is None:
                     self._commit(batch)
                     return
                 batch.append(more)
+            self._commit(batch)
+            batch = []
+        if batch:
             self._commit(batch)
 
     def _commit(self, batch: Sequence[Append]) -> None:

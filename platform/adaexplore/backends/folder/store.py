@@ -47,23 +47,26 @@ class FolderStore:
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object whole; durable when this returns."""
-        self.put_all({key: data})
+        self._placed(key, data).result()
 
-    def put_all(self, objects: Mapping[str, bytes]) -> None:
-        """Write objects whole, one after the other; all are durable when this returns."""
-        for done in [self._placed(key, data) for key, data in objects.items()]:
-            if done is not None:
-                done.result()
+    def put_all(self, objects: Mapping[str, bytes]) -> "Future[None]":
+        """Write objects whole, one after the other; all are durable when the last one's future is done."""
+        done: Future[None] = Future()
+        done.set_result(None)
+        for key, data in objects.items():
+            done = self._placed(key, data)
+        return done
 
-    def _placed(self, key: str, data: bytes) -> "Future[None] | None":
-        """Write an object; None if it is durable already, else the future that is done when it is."""
+    def _placed(self, key: str, data: bytes) -> "Future[None]":
+        """Write an object; it is durable when the future is done."""
         path = self._path(key)
         owned = f"-{self.writer}/" in key
         self._guard(path, lambda: place(path, data, synced=not owned))
-        if not owned:
-            return None
         done: Future[None] = Future()
-        self._own_log().append(Append(key, 0, data, done))
+        if owned:
+            self._own_log().append(Append(key, 0, data, done))
+        else:
+            done.set_result(None)
         return done
 
     def get(self, key: str) -> bytes | None:
@@ -95,7 +98,7 @@ class FolderStore:
             except FileExistsError:
                 return None
             appender = FileAppender(path, handle, key, log)
-            begun = appender.append(data)  # durable before whatever is appended next
+            begun = appender.append(data, urgent=False)  # durable before whatever is appended next
             if begun.done():  # it was not written
                 begun.result()
             return appender
@@ -174,7 +177,7 @@ class FileAppender:
         self._size = 0
         self._fault: OSError | None = None
 
-    def append(self, data: bytes) -> "Future[None]":
+    def append(self, data: bytes, *, urgent: bool = True) -> "Future[None]":
         """Add bytes; a short write is an error, and its torn line is found on reading."""
         done: Future[None] = Future()
         done.set_running_or_notify_cancel()  # what is written is written, whoever still waits
@@ -186,7 +189,7 @@ class FileAppender:
             self._fault = error
             done.set_exception(store_error(self._path, error))
             return done
-        self._log.append(Append(self._key, self._size, data, done))
+        self._log.append(Append(self._key, self._size, data, done, urgent))
         self._size += len(data)
         return done
 

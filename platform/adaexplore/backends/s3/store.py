@@ -10,7 +10,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
 from adaexplore.backends.s3 import growing, multiparts, writers
@@ -65,10 +65,13 @@ class S3Store:
         else:
             self._calls.ask("put_object", key, Body=data)
 
-    def put_all(self, objects: Mapping[str, bytes]) -> None:
-        """Write objects whole, one after the other."""
+    def put_all(self, objects: Mapping[str, bytes]) -> "Future[None]":
+        """Write objects whole, one after the other; the future is done."""
         for key, data in objects.items():
             self.put(key, data)
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
 
     def get(self, key: str) -> bytes | None:
         """The object's bytes, or None; a growing one as far as it has been acknowledged."""
