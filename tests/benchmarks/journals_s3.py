@@ -21,8 +21,10 @@ def rows(bench):
     try:
         with stacks.started(bench) as stack:
             os.environ.update(stack.environment)
-            words = {"folder": [], "s3": stacks.store_words(stack)}
             for i in range(bench.repeats):
+                # A prefix of its own: what an earlier repeat finished would not be played again.
+                fresh = [*stacks.store_words(stack), f"store.prefix=repeat-{i}"]
+                words = {"folder": [], "s3": fresh}
                 for store, runs in found.items():
                     bench.say(f"repeat {i + 1}: journals in {store}")
                     runs.append(_played(words[store]))
