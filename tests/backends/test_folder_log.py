@@ -225,18 +225,35 @@ def fill_up(root, pipe):
     os._exit(0)
 
 
-def test_a_writer_that_begins_while_others_look_for_the_dead_is_not_taken_for_one(
-    tmp_path, monkeypatch
-):
-    """They look at the worst moment, right before its log is locked."""
+def test_all_of_several_objects_are_durable_also_if_the_last_needs_no_log(tmp_path, monkeypatch):
+    monkeypatch.setattr(log, "GATHER_S", 0.3)  # the log takes its time
+    live, dead = tmp_path / "live", tmp_path / "dead"
+    store = FolderStore(live)
+    own = f"cells/c/e/attempt-0001-{store.writer}/usage.json"
+    store.put_all({own: b"spent", "shared": b"by all"}).result()
+    shutil.copytree(live, dead)
+    (dead / own).unlink()  # as after the death of a machine that had not synced it
+
+    assert b"spent" == FolderStore(dead).get(own)
+
+
+def opened_before_a_lock(root, monkeypatch):
+    """Let another open a store right before the next lock is taken."""
     lock = fcntl.flock
 
     def late(handle, how):
         monkeypatch.setattr(log.fcntl, "flock", lock)
-        FolderStore(tmp_path)
+        FolderStore(root)
         lock(handle, how)
 
     monkeypatch.setattr(log.fcntl, "flock", late)
+
+
+def test_a_writer_that_begins_while_others_look_for_the_dead_is_not_taken_for_one(
+    tmp_path, monkeypatch
+):
+    """They look at the worst moment, right before its log is locked."""
+    opened_before_a_lock(tmp_path, monkeypatch)
     store = FolderStore(tmp_path)
     store.create("j", b"head\n").close()
 
@@ -249,14 +266,7 @@ def test_who_opens_the_log_of_a_dead_writer_that_another_has_just_recovered_find
     live, dead = tmp_path / "live", tmp_path / "dead"
     grow(FolderStore(live), "a", 3)
     shutil.copytree(live, dead)
-    lock = fcntl.flock
-
-    def late(handle, how):
-        monkeypatch.setattr(log.fcntl, "flock", lock)
-        FolderStore(dead)
-        lock(handle, how)
-
-    monkeypatch.setattr(log.fcntl, "flock", late)
+    opened_before_a_lock(dead, monkeypatch)
 
     assert b"head\n" + b"".join(lines("a", 3)) == FolderStore(dead).get("j/a")
     assert [] == list((dead / "writers").iterdir())

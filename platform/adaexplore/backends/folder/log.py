@@ -69,9 +69,8 @@ class CommitLog:
         hidden = path.parent / f".{path.name}"
         self._handle = os.open(hidden, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
         fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        hidden.rename(
-            path
-        )  # locked before anybody sees it: a log without a lock is a dead writer's
+        # Locked before anybody sees it: a log without a lock is a dead writer's.
+        hidden.rename(path)
         sync(path.parent)
         self._unsynced: set[str] = set()
         """Keys of files that only the log makes durable."""

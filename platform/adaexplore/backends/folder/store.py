@@ -47,26 +47,25 @@ class FolderStore:
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object whole; durable when this returns."""
-        self._placed(key, data).result()
+        self.put_all({key: data}).result()
 
     def put_all(self, objects: Mapping[str, bytes]) -> "Future[None]":
-        """Write objects whole, one after the other; all are durable when the last one's future is done."""
+        """Write objects whole, one after the other; all are durable when the future is done."""
         done: Future[None] = Future()
         done.set_result(None)
         for key, data in objects.items():
-            done = self._placed(key, data)
+            done = self._placed(key, data) or done  # the log keeps their order
         return done
 
-    def _placed(self, key: str, data: bytes) -> "Future[None]":
-        """Write an object; it is durable when the future is done."""
+    def _placed(self, key: str, data: bytes) -> "Future[None] | None":
+        """Write an object; None if it is durable already, else the future that is done when it is."""
         path = self._path(key)
         owned = f"-{self.writer}/" in key
         self._guard(path, lambda: place(path, data, synced=not owned))
+        if not owned:
+            return None
         done: Future[None] = Future()
-        if owned:
-            self._own_log().append(Append(key, 0, data, done))
-        else:
-            done.set_result(None)
+        self._own_log().append(Append(key, 0, data, done))
         return done
 
     def get(self, key: str) -> bytes | None:
