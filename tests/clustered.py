@@ -1,5 +1,6 @@
 """Sweeps on a test bed: its nodes and services, launches as processes, and what is left of them."""
 
+import compileall
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import time
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import boto3
@@ -47,6 +49,7 @@ def copied(folder: Path) -> Path:
     for name in ("platform", "conf", "jobs"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     shutil.copy(ROOT / "requirements.lock", folder)
+    compileall.compile_dir(folder / "platform", quiet=1)  # here, since pods write no bytecode
     return folder
 
 
@@ -128,6 +131,11 @@ class Site:
     kubeconfig: Path
     environment: dict[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def bucket(self):
+        """A client of the bucket, one for all looks: to make it takes longer than to look."""
+        return client(self.endpoint)
+
     @property
     def store(self):
         """Words that name the store."""
@@ -178,15 +186,16 @@ class Site:
 
     def tables(self, sweep):
         """The score tables in the store, by name."""
-        found = client(self.endpoint)
         prefix = f"{self.prefix}/sweeps/{sweep}/tables/"
-        listed = found.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
+        listed = self.bucket.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
         made = {}
         for entry in listed:
-            body = found.get_object(Bucket=BUCKET, Key=entry["Key"])["Body"].read()
-            made[entry["Key"].rpartition("/")[2]] = body
-        found.close()
+            made[entry["Key"].rpartition("/")[2]] = self.stored(entry["Key"])
         return made
+
+    def stored(self, key):
+        """The bytes of an object of the bucket."""
+        return self.bucket.get_object(Bucket=BUCKET, Key=key)["Body"].read()
 
     def results(self):
         """How many results are in the store."""
@@ -198,13 +207,10 @@ class Site:
 
     def keys(self, below):
         """Keys of the store below a prefix, as the bucket lists them."""
-        found = client(self.endpoint)
-        pages = found.get_paginator("list_objects_v2").paginate(
+        pages = self.bucket.get_paginator("list_objects_v2").paginate(
             Bucket=BUCKET, Prefix=f"{self.prefix}/{below}"
         )
-        keys = [entry["Key"] for page in pages for entry in page.get("Contents", [])]
-        found.close()
-        return keys
+        return [entry["Key"] for page in pages for entry in page.get("Contents", [])]
 
     def rayjobs(self):
         """All RayJobs of the room."""

@@ -1,19 +1,13 @@
 """Model servers on a test bed: a driver in a pod, with the rights of the chart, and what it says."""
 
-import dataclasses
 import json
 from pathlib import Path
-
-from k8s.testbed import images
 
 from adaexplore.backends.kubernetes.manifests import common
 from chart_views import CHART, only, render, values
 from rooms import eventually
-from serving import make_model
 
 ROOT = Path(__file__).parent.parent
-VLLM = ROOT / ".venv-vllm" / "bin" / "python"
-VLLM_IMAGE = "registry.example/vllm@sha256:" + "7" * 64
 ENGINE = "registry.example/engine:1"
 """An image with this environment's Python and the checkout."""
 STANDIN = ["python", str(ROOT / "tests" / "backends" / "standin_server.py")]
@@ -47,12 +41,6 @@ def case(name, faults="", *, answers=1, hosting=None, **changes):
     """One model that is served, and asked until so many pods have answered."""
     made = profile(faults, **(hosting or {}))
     return {"name": name, "config": config(**changes), "profile": made, "answers": answers}
-
-
-def vllm_image():
-    """The real engine's environment, with the folder of small models."""
-    found = images.of_python(VLLM, make_model.cache())
-    return dataclasses.replace(found, environment={"PYTHONUNBUFFERED": "1"})
 
 
 def grant(room, which="driver"):

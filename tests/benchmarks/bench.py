@@ -8,7 +8,9 @@ not be measured makes the exit code 1. `--from FILE ...` takes what earlier runs
 """
 
 import argparse
+import os
 import sys
+import tempfile
 import time
 import traceback
 from dataclasses import dataclass
@@ -109,7 +111,10 @@ def main():
         runs = [loads(path.read_text()) for path in words.sources]
         machine, rows = runs[0][0], [row for _, found in runs for row in found]
     else:
-        machine, rows = machines.described(), measured(words.groups, words.repeats)
+        machine = machines.described()
+        with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
+            os.environ["TMPDIR"] = scratch  # of all that is started
+            rows = measured(words.groups, words.repeats)
         machine = machines.ended(machine)
         keep(words.json, machine, rows)
     if words.page is not None:

@@ -1,7 +1,9 @@
 """Our whole loop against a mock model: environment, client, governor, journal and record.
 
 `python drive_ours.py PORT EPISODES [KEY=VALUE …]` plays so many episode runs at once, with further words
-of configuration, and prints calls, CPU seconds, wall seconds and peak memory as JSON.
+of configuration, and prints calls, CPU seconds, wall seconds and peak memory as JSON. What it wrote is left
+where temporary files are: for five minutes after a thousand files were removed, ext4 takes a millisecond to
+make a new one, and the next run would pay for it.
 """
 
 import json
@@ -49,20 +51,20 @@ def main():
     profile = "+profiles.openai_compatible"
     worlds = datasets.load("first").worlds
     seeds = list(range(-(-int(episodes) // len(worlds))))
-    with tempfile.TemporaryDirectory() as folder:
-        config = configure.sweep(
-            [
-                "+grid=smoke", "models=[openai_compatible]", "dataset=first", f"seeds={seeds}",
-                f"{profile}.model=mock", f"runs_dir={folder}",
-                f"{profile}.route.base_url=http://127.0.0.1:{port}/v1",
-                f"{profile}.limits.concurrency_start={episodes}",
-                f"{profile}.limits.concurrency_max={episodes}", *further,
-            ]
-        )  # fmt: skip
-        with closing(assemble.store(config)) as store:
-            plan = sweeps.plan(store, "bench", grids.expand(config, "bench"), worlds)
-            plan = replace(plan, jobs=plan.jobs[: int(episodes)], finished={})
-            print(json.dumps(loops.run(play(config, plan, store))))
+    folder = tempfile.mkdtemp()
+    config = configure.sweep(
+        [
+            "+grid=smoke", "models=[openai_compatible]", "dataset=first", f"seeds={seeds}",
+            f"{profile}.model=mock", f"runs_dir={folder}",
+            f"{profile}.route.base_url=http://127.0.0.1:{port}/v1",
+            f"{profile}.limits.concurrency_start={episodes}",
+            f"{profile}.limits.concurrency_max={episodes}", *further,
+        ]
+    )  # fmt: skip
+    with closing(assemble.store(config)) as store:
+        plan = sweeps.plan(store, "bench", grids.expand(config, "bench"), worlds)
+        plan = replace(plan, jobs=plan.jobs[: int(episodes)], finished={})
+        print(json.dumps(loops.run(play(config, plan, store))))
 
 
 if __name__ == "__main__":

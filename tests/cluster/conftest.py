@@ -9,6 +9,7 @@ from k8s.testbed.api import path
 from k8s.testbed.beds import CHECKOUT, Bed
 from k8s.testbed.kubelet import Node
 
+from halves import longest_first
 from rooms import Room, eventually
 
 GONE_S = 240.0
@@ -18,13 +19,8 @@ ONLY_ASKED = {"key": "only-asked", "value": "true", "effect": "NoSchedule"}
 
 
 def pytest_collection_modifyitems(items):
-    """The long tests begin both halves: each of two workers takes a half, from its beginning."""
-    ours = [item for item in items if item.path.parent == HERE]
-    long = [item for item in ours if "rayjobs" in item.path.name]
-    rest = [item for item in ours if item not in long]
-    first = long[0::2] + rest[: len(ours) // 2 - len(long[0::2])]
-    order = iter(first + long[1::2] + rest[len(first) - len(long[0::2]) :])
-    items[:] = [next(order) if item in ours else item for item in items]
+    """Those with a real Ray begin."""
+    longest_first(items, HERE, ["test_rayjobs"])
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """One test bed for all tests of a session, with a bucket that pods reach, and a room for each test."""
 
 import itertools
+from pathlib import Path
 
 import pytest
 from k8s.testbed import images
@@ -11,12 +12,26 @@ from k8s.testbed.kubelet import Node
 import clustered
 import model_pods
 from clustered import BUCKET, KEY, SECRET, Site
+from halves import longest_first
 from rooms import Room, eventually
 from weed import Weed
 
 GONE_S = 240.0
+HERE = Path(__file__).parent
 NUMBERS = itertools.count()
 ONLY_ASKED = {"key": "only-asked", "value": "true", "effect": "NoSchedule"}
+LONG = [
+    "everything_that_dies", "a_real_engine_in_a_pod", "is_left_joined", "that_is_evicted_is_replaced",
+    "a_deleted_job", "on_a_lost_node", "api_server_may_be_away",
+    "an_evicted_server_and_a_drained_one", "take_turns", "no_cluster_at_all", "two_drivers",
+    "without_kuberay",
+]  # fmt: skip
+"""Parts of the names of tests of ten seconds and more, the longest first."""
+
+
+def pytest_collection_modifyitems(items):
+    """The longest begin."""
+    longest_first(items, HERE, LONG)
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +92,9 @@ def room(bed):
 @pytest.fixture
 def site(bed, room, source, bucket, tmp_path):
     """Where the test launches."""
-    return Site(
+    made = Site(
         room=room, bed=bed, source=source, endpoint=bucket, prefix=room.name, folder=tmp_path,
         kubeconfig=bed.kubeconfig(),
     )  # fmt: skip
+    yield made
+    made.bucket.close()

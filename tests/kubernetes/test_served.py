@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -13,6 +14,7 @@ import model_pods
 from clustered import ROOT, answers, pods, standin
 from loopback import free_ports
 from rooms import eventually, is_ready
+from serving import played
 
 pytestmark = pytest.mark.cluster
 
@@ -22,6 +24,8 @@ GRID = [
 ]  # fmt: skip
 PATIENT_S = 900
 ENGINE = ROOT / ".venv-vllm" / "bin" / "python"
+AT_ONCE = "serving.stop_grace_s=1"
+"""A stand-in does not end when it is asked to, so it would be waited for as long as an engine may take."""
 
 
 def serving(**changes):
@@ -61,14 +65,15 @@ def test_a_server_that_is_evicted_is_replaced_and_the_tables_do_not_know(site):
     model_pods.grant(site.room)
     metered = {"environment": {"STANDIN": "metered"}}  # the sweep is not over before its eviction
     write_profile(site.folder, patience={"backoff_cap_s": 1, "attempts": 100}, hosting=metered)
-    launch = site.begun(*GRID, "+backend.ray.batch=1", *serving())
+    launch = site.begun(*GRID, "+backend.ray.batch=1", *serving(), AT_ONCE)
     launch.until(lambda: site.results() > 1)
     server = clustered.lone(launch, site.room, "model-server")
     site.bed.drain(site.room.name, server["metadata"]["name"])
     launch.until(lambda: replaced(site.room, server))
-    assert 0 == launch.ended(), launch.said
-    expected = local(site, GRID)
-    assert expected == site.tables("served")
+    with ThreadPoolExecutor() as beside:  # while the sweep goes on
+        expected = beside.submit(local, site, GRID)
+        assert 0 == launch.ended(), launch.said
+    assert expected.result() == site.tables("served")
     site.require_clean()
     (rayjob,) = site.rayjobs()
     assert rayjob["status"].get("failed", 0) == 0
@@ -85,7 +90,7 @@ def replaced(room, server):
 
 @contextmanager
 def mlflow(host, folder):
-    """The address of an MLflow server that pods reach."""
+    """The address at which an MLflow server will answer that pods reach."""
     (port,) = free_ports(1)
     words = [
         sys.executable, "-m", "mlflow", "server", f"--host={host}", f"--port={port}", "--workers=1",
@@ -100,7 +105,6 @@ def mlflow(host, folder):
     with (folder / "mlflow.log").open("wb") as log:
         process = subprocess.Popen(words, cwd=folder, env=own, stdout=log, stderr=log)
     try:
-        eventually(lambda: answers(f"http://{host}:{port}/health"))
         yield f"http://{host}:{port}"
     finally:
         process.terminate()
@@ -109,23 +113,8 @@ def mlflow(host, folder):
 
 @pytest.mark.skipif(not ENGINE.exists(), reason="NO REAL ENGINE HERE: run make vllm-env first")
 def test_a_real_engine_in_a_pod_plays_and_mlflow_shows_it(site, tmp_path_factory):
-    """SmolLM2 on the CPU, on a node with GPUs; results in the bucket, runs in MLflow."""
+    """SmolLM2 on the CPU, on a GPU node; results and a true fingerprint in the bucket, runs in MLflow."""
     model_pods.grant(site.room)
-    made = subprocess.run(
-        [ENGINE, "-W", "ignore", ROOT / "tests" / "serving" / "make_model.py"],
-        stdout=subprocess.PIPE, text=True, check=True,
-    )  # fmt: skip
-    write_profile(
-        site.folder,
-        model=made.stdout.splitlines()[-1],
-        weights={"dtype": "bfloat16", "max_model_len": 8192},
-        hosting={
-            "arguments": ["--enforce-eager"],
-            "environment": {"VLLM_CPU_KVCACHE_SPACE": "1"},
-        },
-        limits={"context_tokens": 8192},
-        sampling={"max_output_tokens": 64},
-    )
     words = [
         "+grid=smoke", "name=real", "models=[small]", "dataset=lite", "dataset.limit=1",
         "protocol.batches=1", "protocol.regenerations=0",
@@ -135,14 +124,29 @@ def test_a_real_engine_in_a_pod_plays_and_mlflow_shows_it(site, tmp_path_factory
         ),
     ]  # fmt: skip
     with mlflow(site.bed.bridge.address, tmp_path_factory.mktemp("mlflow")) as uri:
+        write_profile(
+            site.folder,
+            model=played.model_folder(ENGINE),
+            weights={"dtype": "bfloat16", "max_model_len": 8192},
+            hosting={
+                "arguments": ["--enforce-eager"],
+                "environment": {"VLLM_CPU_KVCACHE_SPACE": "1"},
+            },
+            limits={"context_tokens": 8192},
+            sampling={"max_output_tokens": 64},
+        )
         tracked = ["tracking=server", f"tracking.uri={uri}"]
+        eventually(lambda: answers(f"{uri}/health"))
         launch = site.begun(*words, override=tracked)
         code = launch.ended(PATIENT_S)
         assert 0 == code, launch.said
         audit = site.command("verify", "real", *tracked, *site.store)
     assert 0 == audit.returncode, audit.stdout + audit.stderr
     assert 1 == site.results()
-    served = [key for key in site.keys("sweeps/") if "/served/small-" in key]
-    assert 1 == len(served)
+    (served,) = [key for key in site.keys("sweeps/") if "/served/small-" in key]
+    fingerprint = json.loads(site.stored(served))
+    assert fingerprint["version"].startswith("0.3")
+    assert ("bfloat16", 8192) == (fingerprint["dtype"], fingerprint["max_model_len"])
+    assert f"testbed://{clustered.REAL}" == fingerprint["image_id"]
     assert "main.csv" in site.tables("real")
     site.require_clean()

@@ -109,11 +109,13 @@ def test_models_of_a_sweep_take_turns_where_the_quota_is_for_one(granted):
 
 def test_an_evicted_server_and_a_drained_one_come_back_at_their_address(granted):
     """Three pods answer at one address, and whoever asks has only to ask again."""
-    driver = Driver(granted, [case("moved", answers=3)])
+    # The old Job makes a pod too before it goes, which is not to answer: addresses are kept past its end.
+    driver = Driver(granted, [case("moved", answers=3)], KEPT="1")
     (first,) = driver.answered(1)
     change = {"metadata": {"annotations": {"testbed.adaexplore.dev/evict": "low on memory"}}}
     granted.admin.patch(granted.path("Pod", first), change)
     second = driver.answered(2)[1]
+    driver.until(lambda: 1 == back(driver))  # it is looked after, and not only there
     granted.bed.drain(granted.name, second)
     driver.answered(3)
     assert {} == driver.errors()

@@ -50,7 +50,8 @@ spec:
       env:
         {{- $digest := ternary (dict "ADAEXPLORE_IMAGE_DIGEST" $values.image.digest) (dict) (ne $values.image.digest "") }}
         {{- $cleanup := dict "RAY_process_group_cleanup_enabled" "true" }}
-        {{- include "adaexplore.variables" (merge (dict) $cleanup .own $digest $values.ray.env) | trim | nindent 8 }}
+        {{- $drain := dict "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S" "10" }}
+        {{- include "adaexplore.variables" (merge (dict) $cleanup .own $digest $values.ray.env $drain) | trim | nindent 8 }}
         {{- range $name, $path := dict "POD_NAME" "metadata.name" "POD_NAMESPACE" "metadata.namespace" "POD_UID" "metadata.uid" }}
         - name: {{ $name }}
           valueFrom: {fieldRef: {fieldPath: {{ $path }}}}

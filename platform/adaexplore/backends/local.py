@@ -9,7 +9,6 @@ writer is gone.
 import asyncio
 import gc
 import random
-import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
@@ -130,19 +129,12 @@ async def _paced(count: int) -> AsyncIterator[int]:
 
 @contextmanager
 def _many_alive() -> Iterator[None]:
-    """Settings of the interpreter for thousands of live histories and threads that only sync.
-
-    The collector's own thresholds would walk all histories again and again, and a thread that has
-    synced a journal would wait 5 ms for its turn to say so.
-    """
-    thresholds, interval_s = gc.get_threshold(), sys.getswitchinterval()
-    gc.collect()
+    """The collector's settings for thousands of live histories, which its own would walk again and again."""
+    thresholds = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
-    sys.setswitchinterval(0.0005)
     try:
         yield
     finally:
         gc.unfreeze()
         gc.set_threshold(*thresholds)
-        sys.setswitchinterval(interval_s)

@@ -19,6 +19,14 @@ def refusal(text):
     return caught.value.reasons[0]
 
 
+def called_deep(text):
+    try:
+        replies.read_object(text, parsing="strict", max_chars=1_000_000)
+    except RejectedError as rejected:
+        return "nested deeper" in rejected.reasons[0]
+    return False
+
+
 def deepest(text):
     """Depth character by character: the definition."""
     depth = most = 0
@@ -47,6 +55,36 @@ def test_the_scan_agrees_with_the_definition(tail):
     text = "[" * MAX_DEPTH + tail + "a"
 
     assert (deepest(text) > MAX_DEPTH) == ("nested deeper" in refusal(text))
+
+
+NESTED = st.recursive(
+    st.sampled_from(['"a"', '"[{"', '"}]"', "0"]),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda parts: f"[{','.join(parts)}]"),
+        st.lists(inner, max_size=3).map(
+            lambda parts: "{" + ",".join(f'"{i}]":{part}' for i, part in enumerate(parts)) + "}"
+        ),
+    ),
+    max_leaves=40,
+)
+
+
+@given(text=NESTED, around=st.integers(0, MAX_DEPTH + 2), opening=st.sampled_from("[{"))
+def test_no_document_is_called_flat_that_is_too_deep(text, around, opening):
+    """Whole documents, most of which are told to be flat without a scan; their strings hold brackets."""
+    before, after = ("[", "]") if opening == "[" else ('{"a":', "}")
+    document = before * around + text + after * around
+
+    assert (deepest(document) > MAX_DEPTH) == called_deep(document)
+
+
+@pytest.mark.parametrize("mark", ["", "\\n"])
+@pytest.mark.parametrize("levels", [MAX_DEPTH, MAX_DEPTH + 1])
+def test_brackets_in_strings_hide_no_depth(levels, mark):
+    """Counted with those in strings, every level would be closed at once."""
+    document = f'["]{mark}",' * levels + "0" + ',"["]' * levels
+
+    assert (levels > MAX_DEPTH) == called_deep(document)
 
 
 @pytest.mark.parametrize("part", ['"', '\\"', '"\\', "[", '"[', '"a\\\\"'])

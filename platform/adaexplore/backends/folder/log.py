@@ -2,10 +2,11 @@
 
 Hundreds of episodes begin, go on and end at any time, and to sync each of their files by itself costs
 more than everything else that a call needs. So what a writer alone owns is written to its file at
-once, and a thread takes all that wait, writes them to one log, syncs the log, and acknowledges them
-together: two system calls a batch, since each lets a busy interpreter take the thread's turn. After a
-crash of the process the files are whole as they are; after one of the machine, whoever opens the
-store next writes what the log holds into them again. A log is emptied when its files are synced.
+once, and a thread takes all that wait, writes them to one log, and acknowledges them together. The log
+is opened so that a write is synced when it returns: one system call a batch, since each lets a busy
+interpreter take the thread's turn. After a crash of the process the files are whole as they are; after
+one of the machine, whoever opens the store next writes what the log holds into them again. A log is
+emptied when its files are synced.
 
 Form: one line `offset length crc32 key`, then the bytes, again and again; the first entry that does
 not check was never acknowledged, and ends the log. What stands at offset 0 makes its file.
@@ -28,7 +29,7 @@ from zlib import crc32
 from adaexplore.backends.folder.faults import store_error
 from adaexplore.errors import StoreError
 
-GATHER_S: Final = 0.002
+GATHER_S: Final = 0.003
 """How long the first append of a batch waits for others: far below any model's latency, and fewer syncs
 cost the client less."""
 CHECKPOINT_BYTES: Final = 64 << 20
@@ -67,7 +68,8 @@ class CommitLog:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._root, self._path = root, path
         hidden = path.parent / f".{path.name}"
-        self._handle = os.open(hidden, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
+        flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_DSYNC
+        self._handle = os.open(hidden, flags, 0o644)
         fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Locked before anybody sees it: a log without a lock is a dead writer's.
         hidden.rename(path)
@@ -126,7 +128,6 @@ class CommitLog:
                 raise self._fault
             entries = b"".join([append.entry() for append in batch])
             write_all(self._handle, entries)
-            os.fdatasync(self._handle)
             self._size += len(entries)
             self._unsynced.update([append.key for append in batch])
             if self._size > CHECKPOINT_BYTES or len(self._unsynced) > CHECKPOINT_FILES:
@@ -141,10 +142,11 @@ class CommitLog:
 
     def _checkpoint(self) -> None:
         """Sync the files themselves, with the folders that name them, and empty the log."""
-        folders = {folder for key in self._unsynced for folder in Path(key).parents}
-        names = {Path(key) for key in self._unsynced} | folders
+        folders = {folder for key in self._unsynced for folder in _folders(key)}
+        paths = [f"{self._root}/{name}" for name in self._unsynced | folders]
+        shares = [paths[i::SYNCS_AT_ONCE] for i in range(SYNCS_AT_ONCE)]
         with ThreadPoolExecutor(SYNCS_AT_ONCE) as pool:
-            list(pool.map(sync, [self._root / name for name in names]))
+            list(pool.map(_sync_all, shares))
         self._unsynced.clear()
         os.ftruncate(self._handle, 0)
         self._size = 0
@@ -222,14 +224,15 @@ def write_all(handle: int, data: bytes) -> None:
 
 def place(path: Path, data: bytes, *, synced: bool) -> None:
     """Write a file whole: whoever reads it sees the old bytes or the new, after a crash too if synced."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name}.{uuid.uuid4().hex[:12]}"
     try:
-        with temporary.open("wb") as file:
-            file.write(data)
+        handle = _made(temporary)
+        try:
+            write_all(handle, data)
             if synced:
-                file.flush()
-                os.fsync(file.fileno())
+                os.fsync(handle)
+        finally:
+            os.close(handle)
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)
@@ -238,7 +241,29 @@ def place(path: Path, data: bytes, *, synced: bool) -> None:
         sync(path.parent)
 
 
-def sync(path: Path) -> None:
+def _made(path: Path) -> int:
+    """A new file, open; its folder is looked after only if it is missing, for that is rare."""
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+    try:
+        return os.open(path, flags, 0o666)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, flags, 0o666)
+
+
+def _folders(key: str) -> Iterator[str]:
+    """The folders that lead to a file, from its own to the root."""
+    while key:
+        key = key.rpartition("/")[0]
+        yield key
+
+
+def _sync_all(paths: Sequence[str]) -> None:
+    for path in paths:
+        sync(path)
+
+
+def sync(path: str | Path) -> None:
     """Make a file's bytes or a folder's names durable; what somebody has removed needs nothing."""
     with suppress(FileNotFoundError):
         handle = os.open(path, os.O_RDONLY)

@@ -28,7 +28,8 @@ WRITERS: Final = "writers"
 class FolderStore:
     """Objects as files below a root folder."""
 
-    at_once: int = 8
+    at_once: int = 2
+    """Few: what is slow is synced by the log, and threads take turns at the interpreter."""
 
     def __init__(self, root: Path) -> None:
         """Use a folder, made if it is not there.

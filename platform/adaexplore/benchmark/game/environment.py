@@ -8,6 +8,7 @@ Source: paper, interaction protocol and appendix on tool feedback.
 
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any, Final, Literal
 
 from adaexplore.benchmark.game import calculator
@@ -15,9 +16,9 @@ from adaexplore.benchmark.game.protocol import TOOLS, Protocol
 from adaexplore.benchmark.game.records import CaseRecord, ProbeRecord
 from adaexplore.benchmark.game.replies import Call, RejectedError, quoted
 from adaexplore.benchmark.game.settings import Setting
-from adaexplore.benchmark.game.written import Written
+from adaexplore.benchmark.game.written import Written, WrittenList
 from adaexplore.benchmark.world import constraints, utility
-from adaexplore.benchmark.world.episodes import Batches, Row, World, case_id
+from adaexplore.benchmark.world.episodes import Batches, Row, World, case_id, probe_id
 from adaexplore.benchmark.world.fields import Field
 from adaexplore.benchmark.world.rules import Rule
 from adaexplore.benchmark.world.utility import ACTIONS
@@ -80,29 +81,7 @@ class Environment:
 
     def usability(self) -> list[dict[str, Any]]:
         """Availability of each tool, with the reason where it is unavailable."""
-        return [
-            {"tool": tool, "available": reason is None, "reason": reason}
-            for tool, reason in ((tool, self._unavailable(tool)) for tool in TOOLS)
-        ]
-
-    def _unavailable(self, tool: str) -> str | None:
-        if self.decision == "done":
-            return "the episode is complete"
-        if tool == "calculator":
-            busy = self._after_calculator
-            return (
-                "two calculator calls in a row are not allowed; use another tool first"
-                if busy
-                else None
-            )
-        if tool == "submit_action_batch":
-            hidden = self.decision == "explore"
-            return "no action batch is pending; reveal one first" if hidden else None
-        if self.decision == "act":
-            return "an action batch is pending; answer it with submit_action_batch first"
-        if tool == "request_next_batch" and self._setting.probing == "forced":
-            return "every batch window must be probed here; reveal the batch with probe_batch"
-        return None
+        return _usability(self.decision, self._setting.probing, self._after_calculator)
 
     def _pending(self) -> Written:
         shown = self._world.kept.get((self.batch_number, self._rows))
@@ -139,7 +118,9 @@ class Environment:
             RejectedError: The call is refused; the episode is where it was, except that it is
                 remembered whether the call was one of the calculator.
         """
-        reason = self._unavailable(call.tool)
+        reason = _unavailable(
+            call.tool, self.decision, self._setting.probing, after_calculator=self._after_calculator
+        )
         self._after_calculator = call.tool == "calculator"  # a refused call counts as one too
         if reason is not None:
             raise RejectedError([f"{call.tool} is not available: {reason}"])
@@ -179,7 +160,7 @@ class Environment:
         utilities = self._world.utilities(self._rule, [row for _, row in read])
         answered = [
             ProbeRecord(
-                context_id=f"probe_{len(self.probes) + i + 1:03d}",
+                context_id=probe_id(len(self.probes) + i + 1),
                 batch_number=self.batch_number,
                 base_context_id=base,
                 row=row,
@@ -216,28 +197,30 @@ class Environment:
     def _read_row(
         self, given: dict[str, Any], start: Row | None, where: str, faults: list[str]
     ) -> Row:
-        fields = self._fields
-        own = []
+        fields, own = self._fields, []
         if not given.keys() <= fields.keys():
             own = [f"{where}: unknown field {quoted(key)}" for key in given if key not in fields]
-        values = {} if start is None else dict(zip(fields, start, strict=True))
-        for field_id in fields if start is None else filter(given.__contains__, fields):
-            if field_id not in given:
-                own.append(f"{where}: '{field_id}' is missing; a full probe names every field")
-                continue
-            value = fields[field_id].hundredths(given[field_id])
-            if isinstance(value, str):
-                own.append(f"{where}.{field_id}: {value}")
+        row = []
+        for place, (field_id, legal) in enumerate(fields.items()):
+            if field_id in given:
+                value = legal.hundredths(given[field_id])
+                if isinstance(value, str):
+                    own.append(f"{where}.{field_id}: {value}")
+                else:
+                    row.append(value)
+            elif start is not None:
+                row.append(start[place])
             else:
-                values[field_id] = value
+                own.append(f"{where}: '{field_id}' is missing; a full probe names every field")
         if self._constraints and not own:
+            values = dict(zip(fields, row, strict=True))
             own = [
                 f"{where}: breaks the constraint {constraints.to_text(c.expression)}"
                 for c in self._constraints
                 if not constraints.holds(c.expression, values)
             ]
         faults += own
-        return () if own else tuple(values.values())
+        return () if own else tuple(row)
 
     # -- calculating ---------------------------------------------------------------------------
 
@@ -305,6 +288,37 @@ class Environment:
         return self.results[-size:]
 
 
+@cache
+def _usability(decision: Decision, probing: str, after_calculator: bool) -> WrittenList:
+    reasons = {
+        tool: _unavailable(tool, decision, probing, after_calculator=after_calculator)
+        for tool in TOOLS
+    }
+    return WrittenList(
+        {"tool": tool, "available": reason is None, "reason": reason}
+        for tool, reason in reasons.items()
+    )
+
+
+def _unavailable(
+    tool: str, decision: Decision, probing: str, *, after_calculator: bool
+) -> str | None:
+    """Why a tool cannot be used now, or None."""
+    if decision == "done":
+        return "the episode is complete"
+    if tool == "calculator":
+        repeated = "two calculator calls in a row are not allowed; use another tool first"
+        return repeated if after_calculator else None
+    if tool == "submit_action_batch":
+        hidden = decision == "explore"
+        return "no action batch is pending; reveal one first" if hidden else None
+    if decision == "act":
+        return "an action batch is pending; answer it with submit_action_batch first"
+    if tool == "request_next_batch" and probing == "forced":
+        return "every batch window must be probed here; reveal the batch with probe_batch"
+    return None
+
+
 def shown(value: float) -> float:
     """A utility as the agent sees it: two decimals, and never a negative zero."""
     return round(value, 2) + 0.0
@@ -323,10 +337,19 @@ def shown_utilities(utilities: Sequence[float]) -> dict[str, float]:
 
 
 def _probe_feedback(probe: ProbeRecord) -> dict[str, Any]:
-    base = {} if probe.base_context_id is None else {"base_context_id": probe.base_context_id}
-    mode = "existing_context" if base else "new_context"
-    head = {"context_id": probe.context_id, "probe_mode": mode}
-    return {**head, **base, "utilities": shown_utilities(probe.utilities)}
+    utilities = shown_utilities(probe.utilities)
+    if probe.base_context_id is None:
+        return {
+            "context_id": probe.context_id,
+            "probe_mode": "new_context",
+            "utilities": utilities,
+        }
+    return {
+        "context_id": probe.context_id,
+        "probe_mode": "existing_context",
+        "base_context_id": probe.base_context_id,
+        "utilities": utilities,
+    }
 
 
 def _calculator_feedback(index: int, answer: calculator.Answer) -> dict[str, Any]:

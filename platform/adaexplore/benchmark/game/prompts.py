@@ -14,7 +14,7 @@ from typing import Any, Final
 from adaexplore.benchmark.game import calculator
 from adaexplore.benchmark.game.protocol import Protocol
 from adaexplore.benchmark.game.settings import Setting
-from adaexplore.benchmark.game.written import Written, encode
+from adaexplore.benchmark.game.written import encode, written
 from adaexplore.benchmark.world import constraints
 from adaexplore.benchmark.world.episodes import BATCH_SIZE, World
 
@@ -252,10 +252,7 @@ def first(world: World, card: dict[str, Any]) -> str:
 
 def state(card: dict[str, Any]) -> str:
     """The `Current state` card as text."""
-    items = (
-        f'"{name}": {value.text if isinstance(value, Written) else encode(value)}'
-        for name, value in card.items()
-    )
+    items = [f'"{name}": {written(value)}' for name, value in card.items()]
     return f"{_STATE}{{{', '.join(items)}}}"
 
 

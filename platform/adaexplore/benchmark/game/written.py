@@ -1,6 +1,7 @@
 """JSON as the environment writes it, and documents that are written again and again.
 
-Every model, setting and seed is shown the same cases, so their text is made once an episode.
+Every model, setting and seed is shown the same cases and the same few states of the tools, so their text
+is made once.
 """
 
 import json
@@ -12,10 +13,23 @@ encode: Final[Callable[[Any], str]] = json.JSONEncoder(ensure_ascii=False).encod
 """The text of plain data, one space after each comma and colon."""
 
 
-class Written(dict[str, Any]):
-    """A document that nobody changes, with its text."""
+class _Kept:
+    """What nobody changes, with its text."""
 
     @cached_property
     def text(self) -> str:
         """The document as JSON."""
         return encode(self)
+
+
+class Written(_Kept, dict[str, Any]):
+    """A document that nobody changes, with its text."""
+
+
+class WrittenList(_Kept, list[Any]):
+    """A list that nobody changes, with its text."""
+
+
+def written(value: object) -> str:
+    """The text of plain data, made once where it is kept."""
+    return value.text if isinstance(value, _Kept) else encode(value)

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -131,9 +131,19 @@ class World:
         }
 
 
+@cache
 def case_id(batch_number: int, position: int, batch_size: int = BATCH_SIZE) -> str:
-    """Id of a case: numbered through the episode, so that it says nothing but its place."""
+    """Id of a case: numbered through the episode, so that it says nothing but its place.
+
+    All episodes under way share these few words, and those of `probe_id`.
+    """
     return f"case_{(batch_number - 1) * batch_size + position + 1:03d}"
+
+
+@cache
+def probe_id(number: int) -> str:
+    """Id of the episode's probe of this number; the first is 1."""
+    return f"probe_{number:03d}"
 
 
 # -- documents ---------------------------------------------------------------------------------
