@@ -229,7 +229,7 @@ def kit(
     models = assemble.Models(
         config, plan, LinePurse(line), pace=lambda name, *_: LinePace(name, line)
     )
-    jobs = [sweeps.job(own[cell_id], world) for cell_id in cells for world in dataset.worlds]
+    jobs = [Job(cell=own[cell_id], world=world) for cell_id in cells for world in dataset.worlds]
     return Kit(
         store=assemble.store(config), rules=config.protocol, opened=models, activity=models.activity,
         jobs={(job.key.cell_id, job.key.episode_id): job for job in jobs},

@@ -5,7 +5,6 @@ import pytest
 from adaexplore import configure
 from adaexplore.benchmark.game.agents import Told, oracle
 from adaexplore.experiments import grids
-from adaexplore.experiments.attempts import EpisodeKey
 from adaexplore.experiments.sweeps import Job, Plan
 from players import drive
 
@@ -18,11 +17,7 @@ def test_the_fewest_calls_are_those_of_the_oracle(worlds, setting, batches):
         ["+grid=smoke", "models=[oracle]", f"settings=[{setting}]", f"protocol.batches={batches}"]
     )
     cells = grids.expand(config, "d")
-    jobs = [
-        Job(cell=cells[0], world=world, key=EpisodeKey(
-            cell_id="c", episode_id=world.episode.episode_id, hidden_digest=world.digest))
-        for world in worlds[:2]
-    ]  # fmt: skip
+    jobs = [Job(cell=cells[0], world=world) for world in worlds[:2]]
     plan = Plan(sweep="s", cells=cells, worlds=worlds[:2], finished={}, jobs=tuple(jobs))
 
     made = 0

@@ -11,7 +11,6 @@ from adaexplore.benchmark.game.agents.oracle import Told
 from adaexplore.benchmark.game.protocol import Reply, Request
 from adaexplore.errors import StoreError
 from adaexplore.experiments import attempts, grids, journals, sweeps
-from adaexplore.experiments.attempts import EpisodeKey
 from adaexplore.experiments.playing import play_job
 from adaexplore.models.endpoints import Answer, ModelError
 from adaexplore.models.profiles import ScriptedProfile
@@ -40,12 +39,7 @@ def make_job(world, setting):
     cell = grids.Cell(
         model="oracle", profile=profile, setting=setting, seed=0, semantic={}, cell_id="c" * 32
     )
-    key = EpisodeKey(
-        cell_id=cell.cell_id,
-        episode_id=world.episode.episode_id,
-        hidden_digest=world.digest,
-    )
-    return sweeps.Job(cell=cell, world=world, key=key)
+    return sweeps.Job(cell=cell, world=world)
 
 
 def play(job, store, protocol, **options):

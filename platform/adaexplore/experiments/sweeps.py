@@ -46,7 +46,13 @@ class Job:
 
     cell: Cell
     world: World
-    key: EpisodeKey
+
+    @property
+    def key(self) -> EpisodeKey:
+        """What names it in the store; made when asked for, since thousands of jobs wait."""
+        episode_id = self.world.episode.episode_id
+        digest = self.world.digest
+        return EpisodeKey(cell_id=self.cell.cell_id, episode_id=episode_id, hidden_digest=digest)
 
     @property
     def windows(self) -> int:
@@ -103,9 +109,11 @@ def plan(
     finished: dict[tuple[str, str], str] = {}
     superseded: list[str] = []
     jobs = []
-    planned: set[EpisodeKey] = set()
+    planned: set[str] = set()
     for cell in cells:
         done = attempts.finished(store, cell.cell_id)
+        new = cell.cell_id not in planned  # two profiles of one meaning are one cell
+        planned.add(cell.cell_id)
         for world in worlds:
             episode_id = world.episode.episode_id
             if episode_id in done:
@@ -113,10 +121,8 @@ def plan(
                     finished[cell.cell_id, episode_id] = done[episode_id]
                     continue
                 superseded.append(done[episode_id])
-            missing = job(cell, world)
-            if missing.key not in planned:  # two profiles of one meaning are one cell
-                planned.add(missing.key)
-                jobs.append(missing)
+            if new:
+                jobs.append(Job(cell=cell, world=world))
     return Plan(
         sweep=sweep,
         cells=cells,
@@ -135,14 +141,6 @@ def record(store: Store, key: EpisodeKey) -> EpisodeRecord:
         where = store.locate(key.prefix)
         raise StoreError(f"{where}: expected a result, got none; launch again")
     return attempts.read_result(store, result, hidden_digest=key.hidden_digest)
-
-
-def job(cell: Cell, world: World) -> Job:
-    """The run of a cell playing an episode."""
-    key = EpisodeKey(
-        cell_id=cell.cell_id, episode_id=world.episode.episode_id, hidden_digest=world.digest
-    )
-    return Job(cell=cell, world=world, key=key)
 
 
 # -- the sweep's own document ------------------------------------------------------------------

@@ -7,11 +7,10 @@ a deadline on work is never used up by a provider's rate limit.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doing:
+class Doing(NamedTuple):
     """One run's present activity."""
 
     what: str

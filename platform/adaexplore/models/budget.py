@@ -9,14 +9,14 @@ drains.
 import asyncio
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from adaexplore.benchmark.game.protocol import Reply
 from adaexplore.errors import BudgetError
 from adaexplore.models.profiles import Prices
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(NamedTuple):
     """What a call costs; usd is None where a price is unknown."""
 
     usd: float | None

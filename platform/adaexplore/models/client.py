@@ -135,7 +135,7 @@ class HttpEndpoint:
     async def _paid(self, body: wire.Content, estimated: Cost, permit: Permit) -> wire.Received:
         """The answer to a call whose cost is reserved; settled whatever happens."""
         account = self._account
-        actual = self._wasted(body)  # also when this call is cancelled: the work may be done
+        actual: Cost | None = None
         start_s = account.clock()
         try:
             with account.activity.doing(self._key, CALLING):
@@ -145,7 +145,7 @@ class HttpEndpoint:
             account.governor.succeeded(permit)
         except CallFaultError as caught:
             if caught.fault.kind not in POSSIBLY_CHARGED:
-                actual = Cost(usd=actual.usd and 0.0, tokens=0)
+                actual = Cost(usd=estimated.usd and 0.0, tokens=0)
             if caught.fault.kind is FaultKind.RATE:
                 account.governor.rate_limited(permit, caught.fault.wait_s)
             raise
@@ -153,7 +153,8 @@ class HttpEndpoint:
             return received
         finally:
             self._worked_s += account.clock() - start_s
-            account.budget.settle(estimated, actual)
+            # Also when this call is cancelled the work may be done.
+            account.budget.settle(estimated, actual or self._wasted(body))
 
     def _call(self, body: wire.Content) -> HttpCall:
         patience = self._account.profile.patience

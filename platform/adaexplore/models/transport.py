@@ -6,9 +6,8 @@ with its kind; whatever the server answered, success or not, is returned.
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 from urllib.parse import urlencode
 
 from adaexplore.models.faults import CallFaultError, Fault, FaultKind
@@ -22,8 +21,7 @@ MOST_BYTES: Final = 4 << 20
 """Of an answer's body, unpacked: many times the longest reply with its reasoning."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpCall:
+class HttpCall(NamedTuple):
     """One request."""
 
     method: str
@@ -39,8 +37,7 @@ def address(base_url: str, path: str, query: Mapping[str, str]) -> str:
     return f"{url}?{urlencode(query)}" if query else url
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpAnswer:
+class HttpAnswer(NamedTuple):
     """What the server answered."""
 
     status: int

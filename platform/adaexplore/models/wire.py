@@ -7,8 +7,7 @@ is not an answer.
 """
 
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -27,8 +26,7 @@ _THINK_OPEN: Final = re.compile(r"\s*<think(?:ing)?>")
 _THINK_CLOSE: Final = re.compile(r"</think(?:ing)?>\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """A request's body in parts, which belong to the conversation that it repeats."""
 
     parts: tuple[bytes, ...]
@@ -96,8 +94,7 @@ def _fixed(profile: RemoteProfile, seed: int) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
+class Received(NamedTuple):
     """A reply with what the server said of itself."""
 
     reply: Reply

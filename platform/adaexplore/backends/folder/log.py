@@ -21,9 +21,8 @@ import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from adaexplore.backends.folder.faults import store_error
@@ -39,8 +38,7 @@ CHECKPOINT_FILES: Final = 4000
 SYNCS_AT_ONCE: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """Bytes that stand in a file and are not durable yet."""
 
     key: str

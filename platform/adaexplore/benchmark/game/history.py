@@ -66,5 +66,4 @@ class History:
         self._observe(answer)
 
     def _observe(self, text: str) -> None:
-        self._digest.update(text.encode())
-        self._digest.update(b"\x00")
+        self._digest.update(f"{text}\0".encode())

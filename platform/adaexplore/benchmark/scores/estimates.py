@@ -128,7 +128,8 @@ def draws(episodes: Sequence[str], rng: np.random.Generator) -> Floats:
     Returns:
         Shape (resamples, n), equal in all rows of one episode; (0, n) with fewer than two episodes.
     """
-    names, index = np.unique(np.asarray(episodes, dtype=np.str_), return_inverse=True)
-    if len(names) < 2:
+    index = statistics.cluster_index(episodes)
+    if not index.any():
         return np.zeros((0, len(episodes)))
-    return statistics.bootstrap_values(np.eye(len(names)), lambda counts: counts, rng)[:, index]
+    names = int(index.max()) + 1
+    return statistics.bootstrap_values(np.eye(names), lambda counts: counts, rng)[:, index]

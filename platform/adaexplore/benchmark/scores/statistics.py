@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from adaexplore.benchmark.world.fields import Floats
 
@@ -22,10 +23,19 @@ Value = Callable[[Floats], Floats]
 
 def cluster_sums(rows: Floats, clusters: Sequence[str]) -> Floats:
     """Sums of rows, shape (n, k), by cluster in sorted order of names; shape (clusters, k)."""
-    names, index = np.unique(np.asarray(clusters), return_inverse=True)
-    sums = np.zeros((len(names), rows.shape[1]))
+    index = cluster_index(clusters)
+    sums = np.zeros((int(index.max(initial=-1)) + 1, rows.shape[1]))
     np.add.at(sums, index, rows)
     return sums
+
+
+def cluster_index(clusters: Sequence[str]) -> npt.NDArray[np.intp]:
+    """Place of each row's cluster in sorted order of names, shape (n,).
+
+    As `np.unique` finds it, whose arrays of text would be most of the memory of large tables.
+    """
+    places = {name: place for place, name in enumerate(sorted(set(clusters)))}
+    return np.array([places[name] for name in clusters], dtype=np.intp)
 
 
 def bootstrap_values(sums: Floats, value: Value, rng: np.random.Generator) -> Floats:
