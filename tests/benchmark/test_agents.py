@@ -19,7 +19,7 @@ from adaexplore.benchmark.game.agents import AGENTS, Told, inference, observatio
 from adaexplore.benchmark.game.agents.beliefs import observed
 from adaexplore.benchmark.game.agents.one_factor import first_design
 from adaexplore.benchmark.game.agents.reading import SeenProbe, read
-from adaexplore.benchmark.game.environment import shown
+from adaexplore.benchmark.game.feedback import shown
 from adaexplore.benchmark.game.play import play
 from adaexplore.benchmark.game.protocol import Message, Protocol, Reply
 from adaexplore.benchmark.game.records import EpisodeRecord

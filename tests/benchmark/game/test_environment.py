@@ -32,7 +32,7 @@ def refused(environment, call):
 
 
 def probe(environment, *probes):
-    return environment.apply(written("probe_batch", probes=list(probes)))["results"]
+    return json.loads(environment.apply(written("probe_batch", probes=list(probes)))["results"])
 
 
 # -- probes ------------------------------------------------------------------------------------

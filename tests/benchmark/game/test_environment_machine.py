@@ -102,9 +102,10 @@ class Machine(RuleBasedStateMachine):
         result = self.send("probe_batch", {"probes": probes}, legal=legal)
         if result is not None:
             assert not self.probed
-            assert count == len(result["results"])
+            results = json.loads(result["results"])
+            assert count == len(results)
             known = dict(self.bases)
-            for asked, got in zip(probes, result["results"], strict=True):
+            for asked, got in zip(probes, results, strict=True):
                 base = asked.get("base_context_id")
                 row = asked.get("values") or {**known[base], **asked["changes"]}
                 assert base == got.get("base_context_id")

@@ -6,18 +6,17 @@ both, never twice in a row. A call is either accepted, whole, or refused, whole,
 Source: paper, interaction protocol and appendix on tool feedback.
 """
 
-from collections.abc import Sequence
 from decimal import Decimal
 from functools import cache
 from typing import Any, Final, Literal
 
-from adaexplore.benchmark.game import calculator
+from adaexplore.benchmark.game import calculator, feedback
 from adaexplore.benchmark.game.protocol import TOOLS, Protocol
 from adaexplore.benchmark.game.records import CaseRecord, ProbeRecord
 from adaexplore.benchmark.game.replies import Call, RejectedError, quoted
 from adaexplore.benchmark.game.settings import Setting
 from adaexplore.benchmark.game.written import Written, WrittenList
-from adaexplore.benchmark.world import constraints, utility
+from adaexplore.benchmark.world import constraints
 from adaexplore.benchmark.world.episodes import Batches, Row, World, case_id, probe_id
 from adaexplore.benchmark.world.fields import Field
 from adaexplore.benchmark.world.rules import Rule
@@ -72,7 +71,7 @@ class Environment:
     @property
     def cumulative_utility(self) -> float:
         """Utility earned so far, as shown: two decimals."""
-        return shown(self._earned)
+        return feedback.shown(self._earned)
 
     @property
     def batch_id(self) -> str:
@@ -171,7 +170,7 @@ class Environment:
         self.probes.extend(answered)
         self._probed |= {probe.context_id: probe for probe in answered}
         self.decision = "act"
-        return {"results": [_probe_feedback(probe) for probe in answered]}
+        return {"results": feedback.probes(answered)}
 
     def _read_probe(self, probe: object, where: str, faults: list[str]) -> tuple[str | None, Row]:
         """(base id, row) of one probe; what is wrong with it is added to `faults`."""
@@ -197,6 +196,8 @@ class Environment:
     def _read_row(
         self, given: dict[str, Any], start: Row | None, where: str, faults: list[str]
     ) -> Row:
+        if start is not None and not given:
+            return start
         fields, own = self._fields, []
         if not given.keys() <= fields.keys():
             own = [f"{where}: unknown field {quoted(key)}" for key in given if key not in fields]
@@ -319,43 +320,10 @@ def _unavailable(
     return None
 
 
-def shown(value: float) -> float:
-    """A utility as the agent sees it: two decimals, and never a negative zero."""
-    return round(value, 2) + 0.0
-
-
-def shown_utilities(utilities: Sequence[float]) -> dict[str, float]:
-    """All four utilities as the agent sees them."""
-    u0, u1, u2, u3 = utilities
-    a0, a1, a2, a3 = utility.ACTIONS
-    return {
-        a0: round(u0, 2) + 0.0,
-        a1: round(u1, 2) + 0.0,
-        a2: round(u2, 2) + 0.0,
-        a3: round(u3, 2) + 0.0,
-    }
-
-
-def _probe_feedback(probe: ProbeRecord) -> dict[str, Any]:
-    utilities = shown_utilities(probe.utilities)
-    if probe.base_context_id is None:
-        return {
-            "context_id": probe.context_id,
-            "probe_mode": "new_context",
-            "utilities": utilities,
-        }
-    return {
-        "context_id": probe.context_id,
-        "probe_mode": "existing_context",
-        "base_context_id": probe.base_context_id,
-        "utilities": utilities,
-    }
-
-
 def _calculator_feedback(index: int, answer: calculator.Answer) -> dict[str, Any]:
-    feedback: dict[str, Any] = {"index": index, "ok": answer.error is None}
-    feedback |= {"value": answer.value} if answer.error is None else {"error": answer.error}
-    return feedback | ({} if answer.variable is None else {"variable": answer.variable})
+    told: dict[str, Any] = {"index": index, "ok": answer.error is None}
+    told |= {"value": answer.value} if answer.error is None else {"error": answer.error}
+    return told | ({} if answer.variable is None else {"variable": answer.variable})
 
 
 def _require_keys(arguments: dict[str, Any], expected: set[str]) -> None:

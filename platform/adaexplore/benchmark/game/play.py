@@ -10,13 +10,10 @@ replies".
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from adaexplore.benchmark.game import assessment, prompts, replies, schemas
+from adaexplore.benchmark.game import assessment, feedback, prompts, replies, schemas
 from adaexplore.benchmark.game.assessment import Assessment, Phase
-from adaexplore.benchmark.game.environment import (
-    Environment,
-    shown,
-    shown_utilities,
-)
+from adaexplore.benchmark.game.environment import Environment
+from adaexplore.benchmark.game.feedback import shown
 from adaexplore.benchmark.game.history import History
 from adaexplore.benchmark.game.protocol import Message, Protocol, Reply, Request
 from adaexplore.benchmark.game.records import (
@@ -203,7 +200,7 @@ class _Game:
             "message": prompts.outcome_message(number, accepted=accepted, kept=kept),
             **batch,
             "batch_number": number,
-            "results": [_case_outcome(result, self.setting) for result in results],
+            "results": feedback.cases(results, self.setting),
             "batch_utility": shown(sum(result.utility for result in results)),
             "cumulative_utility": self.environment.cumulative_utility,
             "cumulative_probes": len(self.environment.probes),
@@ -260,16 +257,3 @@ class _Game:
             observation_digest=self.history.digest,
         )
         return episode_record(self.world, self.setting, played)
-
-
-def _case_outcome(result: CaseRecord, setting: Setting) -> dict[str, object]:
-    action = None if result.action is None else f"action_{result.action}"
-    outcome: dict[str, object] = {"context_id": result.context_id}
-    if setting.evidence != "rewritten":
-        outcome["action_id"] = action
-    outcome["utility"] = shown(result.utility)
-    if action is None:
-        outcome["abstained"] = True
-    if setting.evidence == "full":
-        outcome["utilities"] = shown_utilities(result.utilities)
-    return outcome

@@ -14,7 +14,7 @@ from typing import Any, Final
 from adaexplore.benchmark.game import calculator
 from adaexplore.benchmark.game.protocol import Protocol
 from adaexplore.benchmark.game.settings import Setting
-from adaexplore.benchmark.game.written import encode, written
+from adaexplore.benchmark.game.written import members
 from adaexplore.benchmark.world import constraints
 from adaexplore.benchmark.world.episodes import BATCH_SIZE, World
 
@@ -252,13 +252,12 @@ def first(world: World, card: dict[str, Any]) -> str:
 
 def state(card: dict[str, Any]) -> str:
     """The `Current state` card as text."""
-    items = [f'"{name}": {written(value)}' for name, value in card.items()]
-    return f"{_STATE}{{{', '.join(items)}}}"
+    return f"{_STATE}{members(card)}"
 
 
 def result(payload: dict[str, Any]) -> str:
     """An `Environment result` as text, ending where the card begins."""
-    return f"{_RESULT}{encode(payload)}\n\n"
+    return f"{_RESULT}{members(payload)}\n\n"
 
 
 def rejection(reasons: Sequence[str], message: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ is made once.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -30,6 +30,22 @@ class WrittenList(_Kept, list[Any]):
     """A list that nobody changes, with its text."""
 
 
+class Json(str):
+    """Text that is JSON already."""
+
+    __slots__ = ()
+
+
 def written(value: object) -> str:
-    """The text of plain data, made once where it is kept."""
+    """The text of plain data (finite numbers), made once where it is kept."""
+    if type(value) is int or type(value) is float:
+        return repr(value)
+    if isinstance(value, Json):
+        return value
     return value.text if isinstance(value, _Kept) else encode(value)
+
+
+def members(document: Mapping[str, object]) -> Json:
+    """The text of an object, of which parts may be written already."""
+    items = [f'"{name}": {written(value)}' for name, value in document.items()]
+    return Json(f"{{{', '.join(items)}}}")

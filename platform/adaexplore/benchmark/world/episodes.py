@@ -109,7 +109,7 @@ class World:
 
     def utilities(self, rule: Rule, rows: Sequence[Row]) -> list[utility.Utilities]:
         """Unrounded utilities of the four actions for each row under a rule."""
-        return [utility.utilities(s) for s in self.scores(rule, rows).tolist()] if rows else []
+        return utility.of_scores(self.scores(rule, rows)) if rows else []
 
     def batch_utilities(self, rule: Rule, rows: tuple[Row, ...]) -> list[utility.Utilities]:
         """As `utilities`, for a batch of cases: kept, since all models and settings meet the same."""

@@ -14,11 +14,14 @@ from typing import Final
 import numpy as np
 
 from adaexplore.benchmark.world.fields import Floats
+from adaexplore.benchmark.world.rounding import rounded
 
 ANCHORS: Final = (-0.75, -0.25, 0.25, 0.75)
 BETA: Final = 8.0
 BOUNDARIES: Final = (-0.5, 0.0, 0.5)
 """Scores at which the best action changes."""
+DIGITS: Final = 12
+"""To which utilities are rounded."""
 ACTIONS: Final = ("action_0", "action_1", "action_2", "action_3")
 
 Utilities = tuple[float, float, float, float]
@@ -27,6 +30,16 @@ _exp: Final = math.exp
 
 def utilities(score: float) -> Utilities:
     """Utilities of the four actions at one intervention score in [-1, 1]."""
+    return of_scores(np.array([score]))[0]
+
+
+def of_scores(scores: Floats) -> list[Utilities]:
+    """Utilities of the four actions at each intervention score, shape (n,)."""
+    unrounded = np.array([_unrounded(score) for score in scores.tolist()])
+    return [(u0, u1, u2, u3) for u0, u1, u2, u3 in rounded(unrounded, DIGITS).tolist()]
+
+
+def _unrounded(score: float) -> Utilities:
     # Written out: every probe and every case of a sweep comes through here.
     a0, a1, a2, a3 = ANCHORS
     l0, l1 = -BETA * (score - a0) ** 2, -BETA * (score - a1) ** 2
@@ -35,10 +48,10 @@ def utilities(score: float) -> Utilities:
     w0, w1, w2, w3 = _exp(l0 - top), _exp(l1 - top), _exp(l2 - top), _exp(l3 - top)
     total = math.fsum((w0, w1, w2, w3))
     return (
-        round((4.0 * w0 / total - 1.0) / 3.0, 12),
-        round((4.0 * w1 / total - 1.0) / 3.0, 12),
-        round((4.0 * w2 / total - 1.0) / 3.0, 12),
-        round((4.0 * w3 / total - 1.0) / 3.0, 12),
+        (4.0 * w0 / total - 1.0) / 3.0,
+        (4.0 * w1 / total - 1.0) / 3.0,
+        (4.0 * w2 / total - 1.0) / 3.0,
+        (4.0 * w3 / total - 1.0) / 3.0,
     )
 
 

@@ -12,9 +12,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
+
 from adaexplore.benchmark.game.agents.reading import SeenCase, SeenProbe
+from adaexplore.benchmark.game.feedback import SHOWN_DIGITS
 from adaexplore.benchmark.world import utility
 from adaexplore.benchmark.world.episodes import Row
+from adaexplore.benchmark.world.rounding import rounded
 
 Interval = tuple[float, float]
 
@@ -85,8 +89,9 @@ def _distance(one: tuple[float, ...], other: tuple[float, ...]) -> float:
 @lru_cache(maxsize=1)
 def _shown() -> tuple[tuple[float, tuple[float, ...]], ...]:
     """(score, its four utilities as shown) on the table's grid."""
-    grid = [i / _STEPS for i in range(-_STEPS, _STEPS + 1)]
-    return tuple((s, tuple(round(u, 2) + 0.0 for u in utility.utilities(s))) for s in grid)
+    grid = np.arange(-_STEPS, _STEPS + 1) / _STEPS
+    shown = rounded(np.array(utility.of_scores(grid)), SHOWN_DIGITS) + 0.0
+    return tuple(zip(grid.tolist(), map(tuple, shown.tolist()), strict=True))
 
 
 def _span(scores: list[float]) -> Interval:

@@ -1,0 +1,70 @@
+"""What probes and cases were worth, as the JSON that an agent reads.
+
+It is most of what an environment says, so it is written straight into its text.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from adaexplore.benchmark.game.records import CaseRecord, ProbeRecord
+from adaexplore.benchmark.game.settings import Setting
+from adaexplore.benchmark.game.written import Json
+from adaexplore.benchmark.world.rounding import rounded
+from adaexplore.benchmark.world.utility import ACTIONS
+
+SHOWN_DIGITS: Final = 2
+"""Decimals of a utility that an agent sees."""
+
+
+def shown(value: float) -> float:
+    """A utility as the agent sees it: two decimals, and never a negative zero."""
+    return round(value, SHOWN_DIGITS) + 0.0
+
+
+def probes(answered: Sequence[ProbeRecord]) -> Json:
+    """What probes answered, in order: the utilities of all four actions."""
+    told = zip(answered, _shown_utilities(answered), strict=True)
+    return _listed([f"{_probe(probe)}, {utilities}}}" for probe, utilities in told])
+
+
+def _probe(probe: ProbeRecord) -> str:
+    if probe.base_context_id is None:
+        return f'{{"context_id": "{probe.context_id}", "probe_mode": "new_context"'
+    return (
+        f'{{"context_id": "{probe.context_id}", "probe_mode": "existing_context", '
+        f'"base_context_id": "{probe.base_context_id}"'
+    )
+
+
+def cases(results: Sequence[CaseRecord], setting: Setting) -> Json:
+    """What the cases of a finished batch earned, and what else the setting shows of them."""
+    told = [_case(result, named=setting.evidence != "rewritten") for result in results]
+    if setting.evidence == "full":
+        told = [f"{case}, {u}" for case, u in zip(told, _shown_utilities(results), strict=True)]
+    return _listed([f"{case}}}" for case in told])
+
+
+def _case(result: CaseRecord, *, named: bool) -> str:
+    chosen = "null" if result.action is None else f'"{ACTIONS[result.action]}"'
+    action = f', "action_id": {chosen}' if named else ""
+    abstained = ', "abstained": true' if result.action is None else ""
+    return (
+        f'{{"context_id": "{result.context_id}"{action}, "utility": {shown(result.utility)}'
+        f"{abstained}"
+    )
+
+
+def _shown_utilities(told: Sequence[ProbeRecord | CaseRecord]) -> list[str]:
+    """The utilities of all four actions, of each record."""
+    a0, a1, a2, a3 = ACTIONS
+    values = rounded(np.array([record.utilities for record in told]), SHOWN_DIGITS) + 0.0
+    return [
+        f'"utilities": {{"{a0}": {u0}, "{a1}": {u1}, "{a2}": {u2}, "{a3}": {u3}}}'
+        for u0, u1, u2, u3 in values.tolist()
+    ]
+
+
+def _listed(items: Sequence[str]) -> Json:
+    return Json(f"[{', '.join(items)}]")
