@@ -49,14 +49,16 @@ def test_after_the_machine_died_every_acknowledged_line_is_there(seed, tmp_path)
     assert [] == list((dead / "writers").iterdir())
 
 
-def test_a_log_that_was_torn_gives_what_was_acknowledged_and_no_more(tmp_path):
+@pytest.mark.parametrize("behind", [b"", bytes(5000)])
+def test_a_log_that_was_torn_gives_what_was_acknowledged_and_no_more(behind, tmp_path):
+    """At any byte: its end is missing, or still the zeros that were written ahead."""
     live, dead = tmp_path / "live", tmp_path / "dead"
     store = FolderStore(live)
     grow(store, "a", 3)
-    written = (live / "writers" / store.writer).read_bytes()
+    written = (live / "writers" / store.writer).read_bytes().rstrip(b"\0")
     for cut in range(len(written)):
         shutil.copytree(live, dead)
-        (dead / "writers" / store.writer).write_bytes(written[:cut])
+        (dead / "writers" / store.writer).write_bytes(written[:cut] + behind)
         (dead / "j" / "a").write_bytes(b"head\n")
         data = FolderStore(dead).get("j/a")
         shutil.rmtree(dead)

@@ -45,7 +45,7 @@ class DyingStore:
 
     def __init__(self, inner, fuse):
         self.inner, self.fuse, self.writer = inner, fuse, inner.writer
-        self.at_once = inner.at_once
+        self.near, self.at_once = inner.near, inner.at_once
 
     def put(self, key, data):
         self.fuse.burn(lambda: self.inner.put(key, data), lambda: self.tear(key, data))

@@ -201,9 +201,8 @@ class Attempt:
         """Whether the journal that is carried on had a torn last line."""
         self.replies: list[Reply] = [Reply(**entry["reply"]) for entry in entries]
         """Replies to replay before the model is asked."""
-        if entries:
-            self._appender.append(b"".join(journals.line(entry) for entry in entries)).result()
-            self._appender.cut()
+        self.carried = self._carry(entries)
+        """Done when those replies are durable in this attempt's journal too; None if there are none."""
 
     @property
     def _prefix(self) -> str:
@@ -220,6 +219,13 @@ class Attempt:
                 "launch again"
             )
         return appender
+
+    def _carry(self, entries: Sequence[dict[str, Any]]) -> "Future[None] | None":
+        if not entries:
+            return None
+        carried = self._appender.append(b"".join(journals.line(entry) for entry in entries))
+        self._appender.cut()
+        return carried
 
     def cut(self) -> None:
         """Say that a window is over."""
@@ -248,10 +254,9 @@ class Attempt:
         document = {"reason": reason, "kind": kind, "attempts": tried}
         return self._end({f"{self._prefix}failure.json": identity.canonical(document)})
 
-    def close(self) -> None:
-        """Release the journal, once, and keep what the attempt has spent beside it."""
-        if not self.closed:
-            self._end({}).result()
+    def close(self) -> "Future[None]":
+        """Release the journal and keep what the attempt has spent beside it; durable when done."""
+        return self._end({})
 
     def _end(self, ending: dict[str, bytes]) -> "Future[None]":
         """Release the journal, and write what the attempt has spent before what it ends with."""

@@ -4,24 +4,18 @@ This is where the pure core meets waiting. Each reply is durable in the journal 
 sees it, so a run that is killed anywhere goes on where it was and asks nothing twice.
 """
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeVar
 
 from adaexplore.benchmark.game.play import play
 from adaexplore.benchmark.game.protocol import Protocol
 from adaexplore.benchmark.game.records import EpisodeRecord
 from adaexplore.errors import BudgetError
-from adaexplore.experiments import acknowledgements, attempts, usages
+from adaexplore.experiments import acknowledgements, attempts, errands, usages
 from adaexplore.experiments.attempts import Attempt
 from adaexplore.experiments.stores import Store
 from adaexplore.experiments.sweeps import Job
 from adaexplore.models.endpoints import Endpoint, ModelError
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +54,7 @@ async def play_job(
     Raises:
         StoreError: The store cannot be written; nothing that was acknowledged is lost.
     """
-    claimed = await _durably(store, _claim, store, job)
+    claimed = await errands.run(store, _claim, store, job)
     if not isinstance(claimed, Attempt):
         return Outcome(job=job, record=claimed)
     return await _play(job, claimed, endpoint, protocol, on_call)
@@ -84,6 +78,8 @@ async def _play(
     prices = getattr(job.cell.profile, "prices", usages.UNPRICED)
     calls = 0
     try:
+        if attempt.carried is not None:
+            await acknowledgements.of(attempt.carried)
         playing = play(job.world, job.cell.setting, protocol)
         request = next(playing)
         for reply in attempt.replies:
@@ -100,30 +96,16 @@ async def _play(
                 attempt.cut()
     except StopIteration as stop:
         record: EpisodeRecord = stop.value
-        await acknowledgements.of(await _durably(attempt.store, attempt.finish, record))
+        await acknowledgements.of(await errands.run(attempt.store, attempt.finish, record))
         return _outcome(job, attempt, calls, record=record)
     except (ModelError, BudgetError) as error:
         attempt.usage.book_failures(error.attempts, prices)
         failed = attempt.fail, str(error), error.kind, error.attempts
-        await acknowledgements.of(await _durably(attempt.store, *failed))
+        await acknowledgements.of(await errands.run(attempt.store, *failed))
         return _outcome(job, attempt, calls, failure=str(error))
     finally:
         if not attempt.closed:
-            await _durably(attempt.store, attempt.close)
-
-
-async def _durably(store: Store, act: Callable[..., T], *arguments: Any) -> T:
-    """Wait for the store in a thread: a slow disk holds up one episode, not all of them.
-
-    Many episodes wait at once, and a file system syncs what waits together.
-    """
-    threads = _threads(store.at_once)
-    return await asyncio.get_running_loop().run_in_executor(threads, act, *arguments)
-
-
-@cache
-def _threads(at_once: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(at_once, thread_name_prefix="store")
+            await acknowledgements.of(await errands.run(attempt.store, attempt.close))
 
 
 def _outcome(

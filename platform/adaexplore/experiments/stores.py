@@ -36,8 +36,10 @@ class Store(Protocol):
 
     writer: str
     """Name of this store object as a writer: 12 hex digits, never used again."""
+    near: bool
+    """Whether a call mostly ends so soon that nothing else needs to go on meanwhile: a disk, no service."""
     at_once: int
-    """Calls that it carries out side by side with profit: many if it is far away, few on a disk."""
+    """Calls that it carries out side by side with profit, where others have to go on meanwhile."""
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object whole; readers see the old bytes or the new, never a mixture."""

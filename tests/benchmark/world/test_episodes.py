@@ -1,6 +1,7 @@
 """Episodes: what a drift changes, what distractors cannot change, and documents that read back."""
 
 import json
+import pickle
 from dataclasses import replace
 from fractions import Fraction
 
@@ -65,8 +66,14 @@ def on_the_band(world, rule, row):
     return rule.band > 0.0 and any(abs(abs(m) - Fraction(rule.band)) < 1e-9 for m in oriented)
 
 
-def test_no_rows_have_no_utilities(world):
-    assert [] == world.utilities(world.episode.pre, [])
+def test_a_world_that_has_been_asked_goes_to_another_process(world):
+    """It is the same there, and answers the same."""
+    rows = world.episode.cases[0]
+    asked = world.batch_utilities(world.episode.pre, rows)
+    there = pickle.loads(pickle.dumps(world))
+
+    assert world == there
+    assert asked == there.batch_utilities(there.episode.pre, rows)
 
 
 def test_rule_in_force_changes_after_the_change_batch(world):

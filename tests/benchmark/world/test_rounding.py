@@ -23,4 +23,4 @@ def test_many_are_rounded_as_one(values, digits):
     """To the last bit and the sign of zero, at ties and next to them too."""
     expected = [round(value, digits) for value in values]
 
-    assert list(map(repr, expected)) == list(map(repr, rounded(np.array(values), digits).tolist()))
+    assert list(map(repr, expected)) == list(map(repr, rounded(values, digits)))

@@ -28,8 +28,8 @@ WRITERS: Final = "writers"
 class FolderStore:
     """Objects as files below a root folder."""
 
-    at_once: int = 2
-    """Few: what is slow is synced by the log, and threads take turns at the interpreter."""
+    near: bool = True
+    at_once: int = 8
 
     def __init__(self, root: Path) -> None:
         """Use a folder, made if it is not there.
@@ -94,7 +94,7 @@ class FolderStore:
         def start() -> "FileAppender | None":
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o644)
+                handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
             except FileExistsError:
                 return None
             appender = FileAppender(path, handle, key, log)
@@ -184,7 +184,7 @@ class FileAppender:
         try:
             if self._fault is not None:  # behind half a line a whole one would be damage
                 raise self._fault
-            write_all(self._handle, data)
+            write_all(self._handle, data, self._size)
         except OSError as error:
             self._fault = error
             done.set_exception(store_error(self._path, error))

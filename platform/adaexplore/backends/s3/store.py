@@ -27,6 +27,7 @@ _FIRST_ATTEMPTS: Final = 3
 class S3Store:
     """Objects below a prefix of a bucket; safe to use from any thread."""
 
+    near: bool = False
     at_once: int = 64
 
     def __init__(

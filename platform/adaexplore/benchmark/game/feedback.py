@@ -4,9 +4,8 @@ It is most of what an environment says, so it is written straight into its text.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final
-
-import numpy as np
 
 from adaexplore.benchmark.game.records import CaseRecord, ProbeRecord
 from adaexplore.benchmark.game.settings import Setting
@@ -59,10 +58,10 @@ def _case(result: CaseRecord, *, named: bool) -> str:
 def _shown_utilities(told: Sequence[ProbeRecord | CaseRecord]) -> list[str]:
     """The utilities of all four actions, of each record."""
     a0, a1, a2, a3 = ACTIONS
-    values = rounded(np.array([record.utilities for record in told]), SHOWN_DIGITS) + 0.0
+    values = iter(rounded(chain.from_iterable(record.utilities for record in told), SHOWN_DIGITS))
     return [
-        f'"utilities": {{"{a0}": {u0}, "{a1}": {u1}, "{a2}": {u2}, "{a3}": {u3}}}'
-        for u0, u1, u2, u3 in values.tolist()
+        f'"utilities": {{"{a0}": {u0 + 0.0}, "{a1}": {u1 + 0.0}, "{a2}": {u2 + 0.0}, "{a3}": {u3 + 0.0}}}'
+        for u0, u1, u2, u3 in zip(values, values, values, values, strict=True)
     ]
 
 

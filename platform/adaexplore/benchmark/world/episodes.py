@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from adaexplore.benchmark.world import calibration, population, rules, utility
+from adaexplore.benchmark.world import calibration, cases, population, rules, utility
 from adaexplore.benchmark.world.calibration import Calibration
 from adaexplore.benchmark.world.constraints import Constraint
 from adaexplore.benchmark.world.domains import Domain
@@ -109,7 +109,10 @@ class World:
 
     def utilities(self, rule: Rule, rows: Sequence[Row]) -> list[utility.Utilities]:
         """Unrounded utilities of the four actions for each row under a rule."""
-        return utility.of_scores(self.scores(rule, rows)) if rows else []
+        score = self.kept.get(rule)
+        if score is None:
+            score = self.kept[rule] = cases.scorer(self.fields, rule, self.episode.calibration)
+        return utility.of_scores(map(score, rows))
 
     def batch_utilities(self, rule: Rule, rows: tuple[Row, ...]) -> list[utility.Utilities]:
         """As `utilities`, for a batch of cases: kept, since all models and settings meet the same."""
@@ -122,6 +125,10 @@ class World:
     def kept(self) -> dict[Any, Any]:
         """What is made of an episode once and shown to every agent, by what it was made of."""
         return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to another process: all but what is kept, which is made there again."""
+        return {name: value for name, value in vars(self).items() if name != "kept"}
 
     def numbers(self, row: Row) -> dict[str, int | float]:
         """A row as the numbers that the agent sees, by field id."""

@@ -9,6 +9,8 @@ differs in its last bits between processors and records are compared byte for by
 """
 
 import math
+from collections.abc import Iterable
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -30,13 +32,14 @@ _exp: Final = math.exp
 
 def utilities(score: float) -> Utilities:
     """Utilities of the four actions at one intervention score in [-1, 1]."""
-    return of_scores(np.array([score]))[0]
+    return of_scores([score])[0]
 
 
-def of_scores(scores: Floats) -> list[Utilities]:
-    """Utilities of the four actions at each intervention score, shape (n,)."""
-    unrounded = np.array([_unrounded(score) for score in scores.tolist()])
-    return [(u0, u1, u2, u3) for u0, u1, u2, u3 in rounded(unrounded, DIGITS).tolist()]
+def of_scores(scores: Iterable[float]) -> list[Utilities]:
+    """Utilities of the four actions at each intervention score."""
+    unrounded = chain.from_iterable(map(_unrounded, scores))
+    values = iter(rounded(unrounded, DIGITS))
+    return list(zip(values, values, values, values, strict=True))
 
 
 def _unrounded(score: float) -> Utilities:

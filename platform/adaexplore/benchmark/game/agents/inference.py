@@ -239,5 +239,5 @@ def best_actions(held: Committee, points: Floats) -> list[int]:
 @lru_cache(maxsize=1)
 def _table() -> Floats:
     # Utilities are looked up, because numpy's exp differs between processors.
-    grid = np.arange(-_TABLE_STEPS, _TABLE_STEPS + 1) / _TABLE_STEPS
+    grid = [i / _TABLE_STEPS for i in range(-_TABLE_STEPS, _TABLE_STEPS + 1)]
     return np.asarray(utility.of_scores(grid))

@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-import numpy as np
-
 from adaexplore.benchmark.game.agents.reading import SeenCase, SeenProbe
-from adaexplore.benchmark.game.feedback import SHOWN_DIGITS
+from adaexplore.benchmark.game.feedback import shown
 from adaexplore.benchmark.world import utility
 from adaexplore.benchmark.world.episodes import Row
-from adaexplore.benchmark.world.rounding import rounded
 
 Interval = tuple[float, float]
 
@@ -89,9 +86,10 @@ def _distance(one: tuple[float, ...], other: tuple[float, ...]) -> float:
 @lru_cache(maxsize=1)
 def _shown() -> tuple[tuple[float, tuple[float, ...]], ...]:
     """(score, its four utilities as shown) on the table's grid."""
-    grid = np.arange(-_STEPS, _STEPS + 1) / _STEPS
-    shown = rounded(np.array(utility.of_scores(grid)), SHOWN_DIGITS) + 0.0
-    return tuple(zip(grid.tolist(), map(tuple, shown.tolist()), strict=True))
+    grid = [i / _STEPS for i in range(-_STEPS, _STEPS + 1)]
+    return tuple(
+        (s, tuple(map(shown, u))) for s, u in zip(grid, utility.of_scores(grid), strict=True)
+    )
 
 
 def _span(scores: list[float]) -> Interval:
