@@ -70,7 +70,7 @@ def test_a_world_that_has_been_asked_goes_to_another_process(world):
     """It is the same there, and answers the same."""
     rows = world.episode.cases[0]
     asked = world.batch_utilities(world.episode.pre, rows)
-    there = pickle.loads(pickle.dumps(world))
+    there = pickle.loads(pickle.dumps(world))  # noqa: S301
 
     assert world == there
     assert asked == there.batch_utilities(there.episode.pre, rows)
