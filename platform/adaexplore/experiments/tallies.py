@@ -1,12 +1,11 @@
 """Tallies: what episode runs add to the tables, a few numbers a run instead of its record.
 
-The record of a full episode takes some 40 KB of memory and its numbers half a kilobyte, so tables over
+The record of a full episode takes some 40 KB of memory and its numbers a quarter of a kilobyte, so tables over
 ten thousand runs are made from numbers: each record is read, counted and let go. What is counted is what
 the metrics say that an episode contributes (`scores.metrics`), kept exactly: a table is the same to the
 bit, whether its records are all there at once or were counted one after another.
 """
 
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final, Self
@@ -18,6 +17,7 @@ from adaexplore.benchmark.scores import metrics
 from adaexplore.benchmark.scores.comparisons import Key
 from adaexplore.benchmark.scores.metrics import Metric
 from adaexplore.benchmark.world.fields import Floats
+from adaexplore.experiments.packed import Rows
 
 Group = tuple[str, str]
 """(model, setting): what a row of the main table pools, over all seeds."""
@@ -92,7 +92,7 @@ class Tally:
         """Nothing is counted yet."""
         self.counted = Counted()
         kept = (*(metric.contribution for metric in _CASES), *_OTHERS)
-        self._sums = {contribution: array("d") for contribution in kept}
+        self._sums = {contribution: Rows() for contribution in kept}
         self._keys: list[Key] = []
 
     @classmethod
@@ -110,7 +110,7 @@ class Tally:
             return
         self._keys.append(_key(record.episode_id, record.hidden_digest))
         for contribution, sums in _contributed(record):
-            self._sums[contribution].frombytes(np.asarray(sums, dtype=np.float64).tobytes())
+            self._sums[contribution].add(sums)
 
     def extend(self, other: "Tally") -> None:
         """Count the runs of another tally too."""
@@ -128,8 +128,7 @@ class Tally:
         """What the scored runs contribute to a metric of the tables, shape (n, k), as `keys`."""
         if not self._keys:
             return np.zeros((0, 0))
-        kept = np.frombuffer(self._sums[metric.contribution], dtype=np.float64)
-        return kept.reshape(len(self._keys), -1)[self._order()]
+        return self._sums[metric.contribution].array()[self._order()]
 
     def value(self, metric: Metric) -> float:
         """A metric of the tables over the scored runs; nan where it is undefined."""
