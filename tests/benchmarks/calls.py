@@ -7,6 +7,7 @@ out, and wall time over the ideal, which is the turns of an episode times the la
 are taken in turns, so that a busy minute of the machine hits both.
 """
 
+import statistics
 import tempfile
 from pathlib import Path
 
@@ -47,16 +48,19 @@ def rows(bench):
                 runs.append(_ours(POINTS[0], f"protocol.batches={windows}"))
             for point in POINTS:
                 bench.say(f"  ours, {_shown(point)}")
-                found[point].append(_ours(point))
                 if point == BESIDE:
-                    _theirs(bench, (peers, skipped), _recorded(folder, None), point, full)
+                    file = _recorded(folder, None)
+                    found[point] += _beside(bench, (peers, skipped), file, point, full)
+                else:
+                    found[point].append(_ours(point))
+        point, words = (MANY, 0.1), [f"protocol.batches={WINDOWS}"]
         bench.say(f"  ours, {MANY} at once, {WINDOWS} windows")
-        once = _ours((MANY, 0.1), f"protocol.batches={WINDOWS}")
-        _theirs(bench, (peers, skipped), _recorded(folder, WINDOWS), (MANY, 0.1), short)
+        file = _recorded(folder, WINDOWS)
+        runs = _beside(bench, (peers, skipped), file, point, short, *words)
     yield from _own_rows(found)
     yield from _grown_rows(grown)
     yield from _their_rows(found[BESIDE], full, BESIDE)
-    yield from _their_rows([once], short, (MANY, 0.1), f", {WINDOWS} windows an episode")
+    yield from _their_rows(runs, short, point, f", {WINDOWS} windows an episode")
     for peer, why in skipped.items():
         yield Row(key=f"calls.{peer}", what=f"the same through {NAMES[peer]}", note=why)
 
@@ -89,9 +93,13 @@ def _recorded(folder, windows):
     return file
 
 
-def _theirs(bench, available, file, point, found):
-    """Let every peer hold its conversations once, into `found`; one that fails is skipped from then on."""
+def _beside(bench, available, file, point, found, *words):
+    """Our runs, between which every peer holds its conversations once.
+
+    Into `found` go pairs (our two runs around it, the peer's); a peer that fails is skipped from then on.
+    """
     peers, skipped = available
+    ours = [_ours(point, *words)]
     for peer, paths in list(peers.items()):
         bench.say(f"  {peer}, {_shown(point)}")
         try:
@@ -103,7 +111,9 @@ def _theirs(bench, available, file, point, found):
             del peers[peer]
             found.pop(peer, None)
         else:
-            found.setdefault(peer, []).append(one)
+            ours.append(_ours(point, *words))
+            found.setdefault(peer, []).append((ours[-2:], one))
+    return ours
 
 
 def _own_rows(found):
@@ -131,11 +141,11 @@ def _their_rows(ours, theirs, point, further=""):
     if further:
         what = f"whole-loop client CPU per call, {shown}"
         yield measured(f"calls.{few}.ours", what, list(map(cpu_ms, ours)), "ms")
-    for peer, runs in theirs.items():
+    for peer, pairs in theirs.items():
         name = f"{NAMES[peer]} {installing.version(peer)}"
         what = f"CPU per call of {name}, conversation alone, {shown}"
-        yield measured(f"calls.{few}.{peer}", what, list(map(cpu_ms, runs)), "ms")
-        ratios = [cpu_ms(a) / cpu_ms(b) for a, b in zip(ours, runs, strict=True)]
+        yield measured(f"calls.{few}.{peer}", what, [cpu_ms(one) for _, one in pairs], "ms")
+        ratios = [statistics.mean(map(cpu_ms, around)) / cpu_ms(one) for around, one in pairs]
         what = f"ours over {NAMES[peer]}, {shown}"
         yield measured(f"calls.{few}.ratio.{peer}", what, ratios, "", RATIOS.get(peer))
 

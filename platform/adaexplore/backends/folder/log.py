@@ -32,6 +32,8 @@ from adaexplore.errors import StoreError
 GATHER_S: Final = 0.003
 """How long the first append of a batch waits for others: far below any model's latency, and fewer syncs
 cost the client less."""
+BATCH_BYTES: Final = 1 << 20
+"""A batch of more takes no further append: it is copied while it is written."""
 CHECKPOINT_BYTES: Final = 64 << 20
 """A log that is longer is emptied."""
 CHECKPOINT_FILES: Final = 4000
@@ -114,11 +116,13 @@ class CommitLog:
             if not first.urgent:
                 continue
             time.sleep(GATHER_S)
-            while not self._waiting.empty():
+            size = sum(len(append.data) for append in batch)
+            while size < BATCH_BYTES and not self._waiting.empty():
                 if (more := self._waiting.get()) is None:
                     self._commit(batch)
                     return
                 batch.append(more)
+                size += len(more.data)
             self._commit(batch)
             batch = []
         if batch:
