@@ -3,8 +3,9 @@
 Ours is everything that playing does for a call: environment, history, governor, request and answer,
 a durable journal, the record at the end. The others hold the same conversations and do no more
 (`peers/conversations.py`). Figures are CPU time of the client's process over its calls, start-up left
-out, and wall time over the ideal, which is the turns of an episode times the latency. Ours and theirs
-are taken in turns, so that a busy minute of the machine hits both.
+out, and wall time over the ideal, which is the turns of an episode times the latency. Ours is
+taken before and after each of theirs, and a ratio is the mean of both over it: a run of ours takes seconds,
+and a busy moment of the machine would hit it alone.
 """
 
 import statistics
