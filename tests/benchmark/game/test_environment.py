@@ -51,7 +51,7 @@ def test_a_bad_probe_is_refused_with_its_reason(worlds, settings, protocol, numb
         (reason, *others) = refused(environment, written("probe_batch", probes=[good, bad, good]))
         assert reason.startswith("probes[1]")
         assert not others
-        assert ([], "explore") == (environment.probes, environment.decision)
+        assert ((), "explore") == (environment.probes.records(), environment.decision)
 
 
 def test_every_fault_of_a_call_is_named(environment, world):
@@ -66,7 +66,7 @@ def test_every_fault_of_a_call_is_named(environment, world):
     starts.append(f"probes[2].{high.field_id}: ")
     assert 4 == len(reasons)
     assert all(reason.startswith(start) for reason, start in zip(reasons, starts, strict=True))
-    assert [] == environment.probes
+    assert not len(environment.probes)
 
 
 def edges(field):
@@ -100,7 +100,7 @@ def test_ranges_and_places_are_exact_to_any_digit(worlds, settings, protocol):
                 if legal:
                     environment.apply(call)
                     position = world.episode.visible_fields.index(field.field_id)
-                    shown = field.from_hundredths(environment.probes[0].row[position])
+                    shown = field.from_hundredths(environment.probes.records()[0].row[position])
                     assert float(number) == shown
                 else:
                     (reason,) = refused(environment, call)
@@ -173,7 +173,7 @@ def test_bases_are_earlier_probe_results_only(environment, world):
     name = world.fields[0].field_id
     moved = {"base_context_id": "probe_001", "changes": {name: points[1][name]}}
     again, other, third = probe(environment, inside, {**moved, "changes": points[1]}, inside)
-    rows = [environment.probes[i].row for i in range(4)]
+    rows = [probe.row for probe in environment.probes.records()[:4]]
     assert ["existing_context"] * 3 == [r["probe_mode"] for r in (again, other, third)]
     assert ["probe_001"] * 3 == [r["base_context_id"] for r in (again, other, third)]
     assert rows[0] == rows[1] == rows[3]

@@ -236,7 +236,7 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def probes_agree(self):
         """Ids count on, rows are what was asked for, at most one window's probes came together."""
-        probes = self.environment.probes
+        probes = self.environment.probes.records()
         windows = [probe.batch_number for probe in probes]
 
         assert [name for name, _ in self.bases] == [

@@ -11,13 +11,14 @@ from functools import cache
 from typing import Any, Final, Literal
 
 from adaexplore.benchmark.game import calculator, feedback
+from adaexplore.benchmark.game.probing import ProbeLog
 from adaexplore.benchmark.game.protocol import TOOLS, Protocol
-from adaexplore.benchmark.game.records import CaseRecord, ProbeRecord
+from adaexplore.benchmark.game.records import CaseRecord
 from adaexplore.benchmark.game.replies import Call, RejectedError, quoted
 from adaexplore.benchmark.game.settings import Setting
 from adaexplore.benchmark.game.written import Written, WrittenList
 from adaexplore.benchmark.world import constraints
-from adaexplore.benchmark.world.episodes import Batches, Row, World, case_id, probe_id
+from adaexplore.benchmark.world.episodes import Batches, Row, World, case_id
 from adaexplore.benchmark.world.fields import Field
 from adaexplore.benchmark.world.rules import Rule
 from adaexplore.benchmark.world.utility import ACTIONS
@@ -41,13 +42,12 @@ class Environment:
         cases = world.episode.cases if setting.cases == "controlled" else world.episode.iid_cases
         self._batches: Batches = cases[: protocol.batches]
         self._constraints = world.constraints
-        self._fields = {field.field_id: _Legal(field) for field in world.fields}
-        self._probed: dict[str, ProbeRecord] = {}
+        self._fields = world.once(_Legal, lambda: {f.field_id: _Legal(f) for f in world.fields})
         self._earned = 0.0
         self._after_calculator = False
         self.batch_number = 1
         self.decision: Decision = "explore"
-        self.probes: list[ProbeRecord] = []
+        self.probes = ProbeLog()
         self.results: list[CaseRecord] = []
 
     @property
@@ -83,18 +83,15 @@ class Environment:
         return _usability(self.decision, self._setting.probing, self._after_calculator)
 
     def _pending(self) -> Written:
-        shown = self._world.kept.get((self.batch_number, self._rows))
-        if shown is None:
-            cases = [
-                {
-                    "context_id": case_id(self.batch_number, i),
-                    "raw_values": self._world.numbers(row),
-                }
-                for i, row in enumerate(self._rows)
-            ]
-            batch = {"batch_id": self.batch_id, "batch_number": self.batch_number, "cases": cases}
-            shown = self._world.kept[self.batch_number, self._rows] = Written(batch)
-        return shown
+        return self._world.once((Written, self.batch_number, self._rows), self._revealed)
+
+    def _revealed(self) -> Written:
+        cases = [
+            {"context_id": case_id(self.batch_number, i), "raw_values": self._world.numbers(row)}
+            for i, row in enumerate(self._rows)
+        ]
+        batch = {"batch_id": self.batch_id, "batch_number": self.batch_number, "cases": cases}
+        return Written(batch)
 
     @property
     def _rows(self) -> tuple[Row, ...]:
@@ -156,21 +153,11 @@ class Environment:
         read = [self._read_probe(probe, f"probes[{i}]", faults) for i, probe in enumerate(probes)]
         if faults:
             raise RejectedError(faults)
-        utilities = self._world.utilities(self._rule, [row for _, row in read])
-        answered = [
-            ProbeRecord(
-                context_id=probe_id(len(self.probes) + i + 1),
-                batch_number=self.batch_number,
-                base_context_id=base,
-                row=row,
-                utilities=values,
-            )
-            for i, ((base, row), values) in enumerate(zip(read, utilities, strict=True))
-        ]
-        self.probes.extend(answered)
-        self._probed |= {probe.context_id: probe for probe in answered}
+        bases, rows = zip(*read, strict=True)
+        utilities = self._world.utilities(self._rule, rows)
+        ids = self.probes.add(self.batch_number, bases, rows, utilities)
         self.decision = "act"
-        return {"results": feedback.probes(answered)}
+        return {"results": feedback.probes(ids, bases, utilities)}
 
     def _read_probe(self, probe: object, where: str, faults: list[str]) -> tuple[str | None, Row]:
         """(base id, row) of one probe; what is wrong with it is added to `faults`."""
@@ -178,11 +165,11 @@ class Environment:
             base, given, start = None, probe["values"], None
         elif isinstance(probe, dict) and probe.keys() == _CHANGED:
             base, given = probe["base_context_id"], probe["changes"]
-            earlier = self._probed.get(base) if isinstance(base, str) else None
+            earlier = self.probes.known(base) if isinstance(base, str) else None
             if earlier is None:
                 faults.append(f"{where}: {quoted(base)} is not the id of an earlier probe result")
                 return None, ()
-            base, start = earlier.context_id, earlier.row
+            base, start = earlier
         else:
             faults.append(f"{where}: expected 'values', or 'base_context_id' with 'changes'")
             return None, ()

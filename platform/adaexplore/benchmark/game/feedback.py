@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Final
 
-from adaexplore.benchmark.game.records import CaseRecord, ProbeRecord
+from adaexplore.benchmark.game.records import CaseRecord
 from adaexplore.benchmark.game.settings import Setting
 from adaexplore.benchmark.game.written import Json
 from adaexplore.benchmark.world.rounding import rounded
-from adaexplore.benchmark.world.utility import ACTIONS
+from adaexplore.benchmark.world.utility import ACTIONS, Utilities
 
 SHOWN_DIGITS: Final = 2
 """Decimals of a utility that an agent sees."""
@@ -22,18 +22,18 @@ def shown(value: float) -> float:
     return round(value, SHOWN_DIGITS) + 0.0
 
 
-def probes(answered: Sequence[ProbeRecord]) -> Json:
-    """What probes answered, in order: the utilities of all four actions."""
-    told = zip(answered, _shown_utilities(answered), strict=True)
-    return _listed([f"{_probe(probe)}, {utilities}}}" for probe, utilities in told])
+def probes(ids: Sequence[str], bases: Sequence[str | None], utilities: Sequence[Utilities]) -> Json:
+    """What probes answered, one of each a probe, in order: the utilities of all four actions."""
+    told = zip(map(_probe, ids, bases), _shown_utilities(utilities), strict=True)
+    return _listed([f"{probe}, {worth}}}" for probe, worth in told])
 
 
-def _probe(probe: ProbeRecord) -> str:
-    if probe.base_context_id is None:
-        return f'{{"context_id": "{probe.context_id}", "probe_mode": "new_context"'
+def _probe(context_id: str, base: str | None) -> str:
+    if base is None:
+        return f'{{"context_id": "{context_id}", "probe_mode": "new_context"'
     return (
-        f'{{"context_id": "{probe.context_id}", "probe_mode": "existing_context", '
-        f'"base_context_id": "{probe.base_context_id}"'
+        f'{{"context_id": "{context_id}", "probe_mode": "existing_context", '
+        f'"base_context_id": "{base}"'
     )
 
 
@@ -41,7 +41,8 @@ def cases(results: Sequence[CaseRecord], setting: Setting) -> Json:
     """What the cases of a finished batch earned, and what else the setting shows of them."""
     told = [_case(result, named=setting.evidence != "rewritten") for result in results]
     if setting.evidence == "full":
-        told = [f"{case}, {u}" for case, u in zip(told, _shown_utilities(results), strict=True)]
+        worth = _shown_utilities([result.utilities for result in results])
+        told = [f"{case}, {utilities}" for case, utilities in zip(told, worth, strict=True)]
     return _listed([f"{case}}}" for case in told])
 
 
@@ -55,10 +56,10 @@ def _case(result: CaseRecord, *, named: bool) -> str:
     )
 
 
-def _shown_utilities(told: Sequence[ProbeRecord | CaseRecord]) -> list[str]:
-    """The utilities of all four actions, of each record."""
+def _shown_utilities(utilities: Sequence[Sequence[float]]) -> list[str]:
+    """The utilities of all four actions, of each probe or case."""
     a0, a1, a2, a3 = ACTIONS
-    values = iter(rounded(chain.from_iterable(record.utilities for record in told), SHOWN_DIGITS))
+    values = iter(rounded(chain.from_iterable(utilities), SHOWN_DIGITS))
     return [
         f'"utilities": {{"{a0}": {u0 + 0.0}, "{a1}": {u1 + 0.0}, "{a2}": {u2 + 0.0}, "{a3}": {u3 + 0.0}}}'
         for u0, u1, u2, u3 in zip(values, values, values, values, strict=True)

@@ -7,6 +7,7 @@ engine's prefix cache hits on it. Source: paper, appendix on history; the cut is
 """
 
 import hashlib
+from collections.abc import Iterable
 
 from adaexplore.benchmark.game.protocol import Message
 
@@ -14,15 +15,15 @@ from adaexplore.benchmark.game.protocol import Message
 class History:
     """Messages of one episode, with the place where the pending batch was revealed."""
 
-    def __init__(self, system: str, first: str, *, rewrites: bool) -> None:
+    def __init__(self, opening: Iterable[Message], *, rewrites: bool) -> None:
         """Start with the system message and the first user message."""
-        self._messages = [Message("system", system), Message("user", first)]
+        self._messages = list(opening)
         self._rewrites = rewrites
         self._reveal = 0
         self._kept = ""
         self._digest = hashlib.sha256()
-        self._observe(system)
-        self._observe(first)
+        for message in self._messages:
+            self._observe(message.content)
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -10,11 +10,12 @@ replies".
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from adaexplore.benchmark.game import assessment, feedback, prompts, replies, schemas
+from adaexplore.benchmark.game import assessment, feedback, openings, prompts, replies, schemas
 from adaexplore.benchmark.game.assessment import Assessment, Phase
 from adaexplore.benchmark.game.environment import Environment
 from adaexplore.benchmark.game.feedback import shown
 from adaexplore.benchmark.game.history import History
+from adaexplore.benchmark.game.openings import Opening
 from adaexplore.benchmark.game.protocol import Message, Protocol, Reply, Request
 from adaexplore.benchmark.game.records import (
     CaseRecord,
@@ -74,7 +75,7 @@ class _Game:
     protocol: Protocol
     environment: Environment = field(init=False)
     history: History = field(init=False)
-    call_schema: schemas.Schema = field(init=False)
+    opening: Opening = field(init=False)
     counts: Counts = field(default_factory=Counts)
     faults: list[Fault] = field(default_factory=list)
     assessments: list[Assessment] = field(default_factory=list)
@@ -82,13 +83,12 @@ class _Game:
     """Whether the repair of the present scope has been used."""
 
     def __post_init__(self) -> None:
-        self.call_schema = schemas.call_schema(self.world, self.protocol)
         self.environment = Environment(self.world, self.setting, self.protocol)
-        self.history = History(
-            prompts.system(self.world, self.setting, self.protocol),
-            prompts.first(self.world, self.environment.card()),
-            rewrites=self.setting.evidence == "rewritten",
+        self.opening = openings.opening(
+            self.world, self.setting, self.protocol, self.environment.card
         )
+        rewrites = self.setting.evidence == "rewritten"
+        self.history = History(self.opening.messages, rewrites=rewrites)
 
     def completed(self, batch_number: int) -> bool:
         """Whether the batch has been answered or ended."""
@@ -99,7 +99,7 @@ class _Game:
 
     def turn(self) -> Generator[Request, Reply, None]:
         """One reply of the agent and what the environment makes of it."""
-        reply = yield from self._ask(self.history.messages, self.call_schema)
+        reply = yield from self._ask(self.history.messages, self.opening.call_schema)
         if reply is None:
             self._fault("truncated", ())
             self._fall_back(prompts.CUT_OFF_ECHO, (), cut_off=True)
@@ -215,7 +215,7 @@ class _Game:
         """Ask for the believed rule on a fork; one repair, one regeneration, else missing."""
         messages = self.history.fork(prompts.assessment())
         for last in (False, True):
-            reply = yield from self._ask(messages, schemas.assessment_schema(self.world))
+            reply = yield from self._ask(messages, self.opening.assessment_schema)
             if reply is None:
                 self._assessed(phase, "truncated", {})
                 return
@@ -249,7 +249,7 @@ class _Game:
         played = Played(
             status=status,
             drifts=self.environment.drifts,
-            probes=self.environment.probes,
+            probes=self.environment.probes.records(),
             results=self.environment.results,
             assessments=self.assessments,
             faults=self.faults,

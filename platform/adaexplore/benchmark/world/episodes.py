@@ -8,10 +8,10 @@ Source: paper, episode generation.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from adaexplore.benchmark.world.domains import Domain
 from adaexplore.benchmark.world.fields import Field, Floats, Hundredths
 from adaexplore.benchmark.world.rules import Rule, Slot
 
+T = TypeVar("T")
 VISIBLE: Final = 8
 BATCHES: Final = 12
 BATCH_SIZE: Final = 8
@@ -109,26 +110,32 @@ class World:
 
     def utilities(self, rule: Rule, rows: Sequence[Row]) -> list[utility.Utilities]:
         """Unrounded utilities of the four actions for each row under a rule."""
-        score = self.kept.get(rule)
-        if score is None:
-            score = self.kept[rule] = cases.scorer(self.fields, rule, self.episode.calibration)
+        score = self.once(
+            rule, lambda: cases.scorer(self.fields, rule, self.episode.calibration)
+        )  # fmt: skip
         return utility.of_scores(map(score, rows))
 
     def batch_utilities(self, rule: Rule, rows: tuple[Row, ...]) -> list[utility.Utilities]:
         """As `utilities`, for a batch of cases: kept, since all models and settings meet the same."""
-        worth: list[utility.Utilities] | None = self.kept.get((rule, rows))
-        if worth is None:
-            worth = self.kept[rule, rows] = self.utilities(rule, rows)
-        return worth
+        return self.once((rule, rows), lambda: self.utilities(rule, rows))
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` returns, made once and shared by all models and seeds that meet the episode.
+
+        `key` says what it is made of, beside the world itself; nobody may change what is shared.
+        """
+        found: T | None = self._made.get(key)
+        if found is None:
+            found = self._made[key] = make()
+        return found
 
     @cached_property
-    def kept(self) -> dict[Any, Any]:
-        """What is made of an episode once and shown to every agent, by what it was made of."""
+    def _made(self) -> dict[Hashable, Any]:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """What goes to another process: all but what is kept, which is made there again."""
-        return {name: value for name, value in vars(self).items() if name != "kept"}
+        """What goes to another process: all but what is made of it, which is made there again."""
+        return {name: value for name, value in vars(self).items() if name != "_made"}
 
     def numbers(self, row: Row) -> dict[str, int | float]:
         """A row as the numbers that the agent sees, by field id."""
