@@ -49,7 +49,6 @@ class Append(NamedTuple):
     key: str
     offset: int
     data: bytes
-    done: "Future[None]"
     urgent: bool = True
     """Whether somebody waits for it; what nobody waits for is synced with what comes next."""
 
@@ -57,6 +56,18 @@ class Append(NamedTuple):
         """The append as it stands in the log."""
         head = f"{self.offset} {len(self.data)} {crc32(self.data)} {self.key}\n"
         return head.encode() + self.data
+
+
+class _Batch:
+    """Appends that are written together, and become durable at one moment."""
+
+    def __init__(self) -> None:
+        self.appends: list[Append] = []
+        self.size = 0
+        self.urgent = False
+        """Whether the thread knows of it."""
+        self.done: Future[None] = Future()
+        self.done.set_running_or_notify_cancel()  # what is written is written, whoever still waits
 
 
 class CommitLog:
@@ -79,8 +90,10 @@ class CommitLog:
         sync(path.parent)
         self._unsynced: set[str] = set()
         """Keys of files that only the log makes durable."""
-        self._waiting: queue.SimpleQueue[Append | None] = queue.SimpleQueue()
-        self._ending = threading.Lock()
+        self._waiting: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
+        self._open = _Batch()
+        """The batch that takes the next append."""
+        self._adding = threading.Lock()
         self._ended = False
         self._size = 0
         self._room = 0
@@ -89,18 +102,28 @@ class CommitLog:
         self._thread = threading.Thread(target=self._work, name="journal log", daemon=True)
         self._thread.start()
 
-    def append(self, append: Append) -> None:
-        """Make bytes durable that their file holds; their future is done when they are."""
-        with self._ending:
-            if not self._ended:
-                self._waiting.put(append)
-                return
-        append.done.set_exception(StoreError(f"{self._path}: this writer has been closed"))
+    def append(self, append: Append) -> "Future[None]":
+        """Make bytes durable that their file holds; the future, which others share, is done when they are."""
+        with self._adding:
+            if self._ended:
+                return failed(StoreError(f"{self._path}: this writer has been closed"))
+            batch = self._open
+            batch.appends.append(append)
+            batch.size += len(append.data)
+            full = batch.size >= BATCH_BYTES
+            if not batch.urgent and (append.urgent or full):
+                batch.urgent = True
+                self._waiting.put(batch)
+            if full:
+                self._open = _Batch()
+            return batch.done
 
     def close(self) -> None:
         """Commit what waits, and remove the log, unless a file could not be synced and still needs it."""
-        with self._ending:
+        with self._adding:
             self._ended = True
+            if self._open.appends and not self._open.urgent:
+                self._waiting.put(self._open)
             self._waiting.put(None)
         self._thread.join()
         with suppress(OSError):
@@ -110,40 +133,28 @@ class CommitLog:
         os.close(self._handle)
 
     def _work(self) -> None:
-        batch: list[Append] = []
-        while (first := self._waiting.get()) is not None:
-            batch.append(first)
-            if not first.urgent:
-                continue
-            time.sleep(GATHER_S)
-            size = sum(len(append.data) for append in batch)
-            while size < BATCH_BYTES and not self._waiting.empty():
-                if (more := self._waiting.get()) is None:
-                    self._commit(batch)
-                    return
-                batch.append(more)
-                size += len(more.data)
-            self._commit(batch)
-            batch = []
-        if batch:
+        while (batch := self._waiting.get()) is not None:
+            if self._open is batch:
+                time.sleep(GATHER_S)
+            with self._adding:
+                if self._open is batch:
+                    self._open = _Batch()
             self._commit(batch)
 
-    def _commit(self, batch: Sequence[Append]) -> None:
+    def _commit(self, batch: _Batch) -> None:
         """Make appends durable together, or fail them together; after a fault nothing is."""
         try:
             if self._fault is not None:
                 raise self._fault
-            self._write(b"".join([append.entry() for append in batch]))
-            self._unsynced.update([append.key for append in batch])
+            self._write(b"".join([append.entry() for append in batch.appends]))
+            self._unsynced.update([append.key for append in batch.appends])
             if self._size > CHECKPOINT_BYTES or len(self._unsynced) > CHECKPOINT_FILES:
                 self._checkpoint()
         except OSError as error:
             self._fault = error
-            for append in batch:
-                append.done.set_exception(store_error(self._path, error))
+            batch.done.set_exception(store_error(self._path, error))
         else:
-            for append in batch:
-                append.done.set_result(None)
+            batch.done.set_result(None)
 
     def _write(self, entries: bytes) -> None:
         end = self._size + len(entries)
@@ -163,6 +174,13 @@ class CommitLog:
         self._unsynced.clear()
         os.ftruncate(self._handle, 0)
         self._size = self._room = 0
+
+
+def failed(error: StoreError) -> "Future[None]":
+    """The future of an append that was not made."""
+    done: Future[None] = Future()
+    done.set_exception(error)
+    return done
 
 
 def recover(root: Path, log: Path) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from adaexplore.backends.folder.faults import store_error
-from adaexplore.backends.folder.log import Append, CommitLog, place, recover, write_all
+from adaexplore.backends.folder.log import Append, CommitLog, failed, place, recover, write_all
 from adaexplore.errors import StoreError
 
 T = TypeVar("T")
@@ -65,9 +65,7 @@ class FolderStore:
         self._guard(path, lambda: place(path, data, synced=not owned))
         if not owned:
             return None
-        done: Future[None] = Future()
-        self._own_log().append(Append(key, 0, data, done))
-        return done
+        return self._own_log().append(Append(key, 0, data))
 
     def get(self, key: str) -> bytes | None:
         """The object's bytes, or None."""
@@ -179,17 +177,14 @@ class FileAppender:
 
     def append(self, data: bytes, *, urgent: bool = True) -> "Future[None]":
         """Add bytes; a short write is an error, and its torn line is found on reading."""
-        done: Future[None] = Future()
-        done.set_running_or_notify_cancel()  # what is written is written, whoever still waits
         try:
             if self._fault is not None:  # behind half a line a whole one would be damage
                 raise self._fault
             write_all(self._handle, data, self._size)
         except OSError as error:
             self._fault = error
-            done.set_exception(store_error(self._path, error))
-            return done
-        self._log.append(Append(self._key, self._size, data, done, urgent))
+            return failed(store_error(self._path, error))
+        done = self._log.append(Append(self._key, self._size, data, urgent))
         self._size += len(data)
         return done
 
