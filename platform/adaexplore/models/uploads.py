@@ -26,5 +26,7 @@ class Upload(Payload):
         return self._content.whole().decode(encoding, errors)
 
     async def write(self, writer: AbstractStreamWriter) -> None:
-        """Write the whole body."""
-        await writer.write(self._content.whole())
+        """Write the whole body; the first part by itself, since the headers are copied before it."""
+        first, *others = self._content.parts
+        await writer.write(first)
+        await writer.write(b"".join(others))

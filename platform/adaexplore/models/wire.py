@@ -46,23 +46,23 @@ class Body:
         self._profile = profile
         fixed = orjson.dumps(_fixed(profile, seed))[:-1]
         self._head = fixed + (b"," if len(fixed) > 1 else b"") + b'"messages":['
-        self._said: list[Message] = []
+        self._said: tuple[Message, ...] = ()
         self._parts: list[bytes] = []
         """What was said, serialised, each but the first with the comma before it."""
 
     def of(self, request: Request) -> Content:
         """The body of a request; messages that stood there before are not serialised again."""
-        same = 0
-        for message, before in zip(request.messages, self._said, strict=False):
-            if message is not before and message != before:
-                break
-            same += 1
-        del self._said[same:], self._parts[same:]
-        for message in request.messages[same:]:
+        messages, same = request.messages, len(self._said)
+        while (
+            messages[:same] != self._said[:same]
+        ):  # what is new is at the end: seldom a third time
+            same -= 1
+        del self._parts[same:]
+        for message in messages[same:]:
             part = orjson.dumps({"role": message.role, "content": message.content})
             comma = b"," if self._parts else b""
             self._parts.append(b"%b%b" % (comma, part))  # a copy: the original holds a large buffer
-            self._said.append(message)
+        self._said = messages
         parts = (self._head, *self._parts, b"]%b}" % self._format(request))
         return Content(parts, sum(map(len, parts)))
 

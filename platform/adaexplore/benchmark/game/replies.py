@@ -119,6 +119,8 @@ def _is_flat(text: str) -> bool:
     outside = "".join(text.split('"')[::2])  # of strings, where no quote is escaped
     brackets = outside.encode("ascii", "ignore").translate(None, _NO_BRACKETS)
     for _ in range(MAX_DEPTH // 2):  # a round takes away two levels at most
+        if not brackets:
+            break
         brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
     return not brackets
 

@@ -42,6 +42,8 @@ def written(value: object) -> str:
         return repr(value)
     if isinstance(value, Json):
         return value
+    if value is None:
+        return "null"
     return value.text if isinstance(value, _Kept) else encode(value)
 
 

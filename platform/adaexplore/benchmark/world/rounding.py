@@ -7,7 +7,7 @@ is right everywhere else. Records are compared byte for byte, so both ways have 
 from collections.abc import Iterable
 from typing import Final
 
-_SURE: Final = 0.499
+SURE: Final = 0.499
 """Nearer to a tie than this leaves, the text decides: a product is right to far less than a thousandth."""
 
 
@@ -18,7 +18,7 @@ def rounded(values: Iterable[float], digits: int) -> list[float]:
     for value in values:
         scaled = value * scale
         whole = round(scaled)
-        if whole and -_SURE < scaled - whole < _SURE:
+        if whole and -SURE < scaled - whole < SURE:
             result.append(whole / scale)  # of two exact numbers: the float nearest to the decimal
         else:
             result.append(round(value, digits))  # it knows a negative zero, too
