@@ -40,7 +40,7 @@ def rows(bench):
     """The rows of the group."""
     found = {point: [] for point in POINTS}
     grown = {windows: [] for windows in GROWING}
-    full, short = {}, {}
+    full, short, forgetful = {}, {}, []
     peers, skipped = _available(bench)
     with tempfile.TemporaryDirectory() as folder:
         for i in range(bench.repeats):
@@ -52,6 +52,7 @@ def rows(bench):
                 if point == BESIDE:
                     file = _recorded(folder, None)
                     found[point] += _beside(bench, (peers, skipped), file, point, full)
+                    forgetful.append(_ours(point, "--keep-nothing"))
                 else:
                     found[point].append(_ours(point))
         point, words = (MANY, 0.1), [f"protocol.batches={WINDOWS}"]
@@ -61,6 +62,7 @@ def rows(bench):
     yield from _own_rows(found)
     yield from _grown_rows(grown)
     yield from _their_rows(found[BESIDE], full, BESIDE)
+    yield from _forgetful_rows(forgetful, full)
     yield from _their_rows(runs, short, point, f", {WINDOWS} windows an episode")
     for peer, why in skipped.items():
         yield Row(key=f"calls.{peer}", what=f"the same through {NAMES[peer]}", note=why)
@@ -135,6 +137,19 @@ def _grown_rows(grown):
         turns = f"{windows} windows ({runs[0]['turns']:g} turns) an episode"
         what = f"whole-loop client CPU per call, {_shown(POINTS[0])}, {turns}"
         yield measured(f"calls.windows.{windows}", what, list(map(cpu_ms, runs)), "ms")
+
+
+def _forgetful_rows(runs, theirs):
+    """What our loop costs without journals: no bound on it can be lower than with them."""
+    shown = _shown(BESIDE)
+    what = f"whole-loop client CPU per call, nothing kept, {shown}"
+    yield measured("calls.forgetful", what, list(map(cpu_ms, runs)), "ms")
+    for peer in RATIOS:
+        pairs = zip(runs, theirs.get(peer, ()), strict=False)
+        ratios = [cpu_ms(ours) / cpu_ms(one) for ours, (_, one) in pairs]
+        if ratios:
+            what = f"ours with nothing kept over {NAMES[peer]}, {shown}"
+            yield measured(f"calls.forgetful.ratio.{peer}", what, ratios, "")
 
 
 def _their_rows(ours, theirs, point, further=""):

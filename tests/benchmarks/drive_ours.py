@@ -1,7 +1,8 @@
 """Our whole loop against a mock model: environment, client, governor, journal and record.
 
-`python drive_ours.py PORT EPISODES [KEY=VALUE …]` plays so many episode runs at once, with further words
-of configuration, and prints calls, CPU seconds, wall seconds and peak memory as JSON. What it wrote is left
+`python drive_ours.py PORT EPISODES [--keep-nothing] [KEY=VALUE …]` plays so many episode runs at once, with
+further words of configuration, and prints calls, CPU seconds, wall seconds and peak memory as JSON; with
+`--keep-nothing` in a store that forgets everything, to tell what journals cost. What it wrote is left
 where temporary files are: for five minutes after a thousand files were removed, ext4 takes a millisecond to
 make a new one, and the next run would pay for it.
 """
@@ -11,6 +12,7 @@ import resource
 import sys
 import tempfile
 import time
+from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import replace
 
@@ -19,6 +21,40 @@ from adaexplore.authoring import datasets
 from adaexplore.backends.local import Lane, Player
 from adaexplore.experiments import grids, sweeps
 from adaexplore.models.budget import Budget
+
+KEEP_NOTHING = "--keep-nothing"
+DONE = Future()
+DONE.set_result(None)
+
+
+class KeepsNothing:
+    """A store, and a journal in it, that acknowledges everything at once and forgets it."""
+
+    writer, near, at_once = "0" * 12, True, 1
+
+    def create(self, _key, _data):
+        return self
+
+    def append(self, _data):
+        return DONE
+
+    def put_all(self, _objects):
+        return DONE
+
+    def put(self, _key, _data):
+        pass
+
+    def get(self, _key):
+        return None
+
+    def keys(self, _prefix):
+        return []
+
+    def cut(self):
+        pass
+
+    def close(self):
+        pass
 
 
 async def play(config, plan, store):
@@ -48,6 +84,8 @@ async def play(config, plan, store):
 
 def main():
     port, episodes, *further = sys.argv[1:]
+    forgets = KEEP_NOTHING in further
+    further = [word for word in further if word != KEEP_NOTHING]
     profile = "+profiles.openai_compatible"
     worlds = datasets.load("first").worlds
     seeds = list(range(-(-int(episodes) // len(worlds))))
@@ -61,7 +99,7 @@ def main():
             f"{profile}.limits.concurrency_max={episodes}", *further,
         ]
     )  # fmt: skip
-    with closing(assemble.store(config)) as store:
+    with closing(KeepsNothing() if forgets else assemble.store(config)) as store:
         plan = sweeps.plan(store, "bench", grids.expand(config, "bench"), worlds)
         plan = replace(plan, jobs=plan.jobs[: int(episodes)], finished={})
         print(json.dumps(loops.run(play(config, plan, store))))
