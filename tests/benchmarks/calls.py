@@ -140,7 +140,7 @@ def _grown_rows(grown):
 
 
 def _forgetful_rows(runs, theirs):
-    """What our loop costs without journals: no bound on it can be lower than with them."""
+    """What our loop costs without journals: less it cannot cost with them, however cheap they are."""
     shown = _shown(BESIDE)
     what = f"whole-loop client CPU per call, nothing kept, {shown}"
     yield measured("calls.forgetful", what, list(map(cpu_ms, runs)), "ms")

@@ -47,15 +47,15 @@ class Body:
         fixed = orjson.dumps(_fixed(profile, seed))[:-1]
         self._head = fixed + (b"," if len(fixed) > 1 else b"") + b'"messages":['
         self._said: tuple[Message, ...] = ()
+        """What the last request repeated and added."""
         self._parts: list[bytes] = []
-        """What was said, serialised, each but the first with the comma before it."""
+        """The same, serialised, each but the first with the comma before it."""
 
     def of(self, request: Request) -> Content:
         """The body of a request; messages that stood there before are not serialised again."""
         messages, same = request.messages, len(self._said)
-        while (
-            messages[:same] != self._said[:same]
-        ):  # what is new is at the end: seldom a third time
+        # What is new is at the end, so this ends after a step or two.
+        while messages[:same] != self._said[:same]:
             same -= 1
         del self._parts[same:]
         for message in messages[same:]:
