@@ -127,7 +127,7 @@ def test_a_real_engine_in_a_pod_plays_and_mlflow_shows_it(site, tmp_path_factory
         write_profile(
             site.folder,
             model=played.model_folder(ENGINE),
-            weights={"dtype": "bfloat16", "max_model_len": 8192},
+            weights={"dtype": played.CPU_DTYPE, "max_model_len": 8192},
             hosting={
                 "arguments": ["--enforce-eager"],
                 "environment": {"VLLM_CPU_KVCACHE_SPACE": "1"},
@@ -146,7 +146,7 @@ def test_a_real_engine_in_a_pod_plays_and_mlflow_shows_it(site, tmp_path_factory
     (served,) = [key for key in site.keys("sweeps/") if "/served/small-" in key]
     fingerprint = json.loads(site.stored(served))
     assert fingerprint["version"].startswith("0.3")
-    assert ("bfloat16", 8192) == (fingerprint["dtype"], fingerprint["max_model_len"])
+    assert (played.CPU_DTYPE, 8192) == (fingerprint["dtype"], fingerprint["max_model_len"])
     assert f"testbed://{clustered.REAL}" == fingerprint["image_id"]
     assert "main.csv" in site.tables("real")
     site.require_clean()

@@ -36,7 +36,7 @@ def profile(model, *, words=(), **sections):
         "kind": "vllm",
         "provider": "local",
         "model": model,
-        "weights": {"dtype": "bfloat16", "max_model_len": CONTEXT_TOKENS},
+        "weights": {"dtype": played.CPU_DTYPE, "max_model_len": CONTEXT_TOKENS},
         "hosting": {
             "arguments": ["--enforce-eager", *words],
             "environment": {"VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1"},

@@ -73,7 +73,7 @@ def fingerprint_is_true(fingerprint, model):
     template = (Path(model) / "chat_template.jinja").read_bytes()
 
     assert fingerprint["version"].startswith("0.32")
-    assert "bfloat16" == fingerprint["dtype"]
+    assert played.CPU_DTYPE == fingerprint["dtype"]
     assert played.CONTEXT_TOKENS == fingerprint["max_model_len"]
     assert hashlib.sha256(template).hexdigest() == fingerprint["chat_template_sha256"]
     assert [model] == [listed["id"] for listed in fingerprint["models"]]

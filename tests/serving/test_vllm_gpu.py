@@ -58,7 +58,7 @@ def freed(before, timeout_s=60):
 
 
 def profile(model, ids):
-    return played.profile(model, tensor_parallel=len(ids))
+    return played.profile(model, "bfloat16", tensor_parallel=len(ids))
 
 
 def test_a_killed_engine_comes_back_and_leaves_no_memory(model, ids):
