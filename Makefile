@@ -78,9 +78,10 @@ $(ENGINE_CUDA)/.installed:
 	@touch $@
 
 # The real engine and a real model on the CPU, set-up included: ten minutes at most on an idle machine.
+# Two engines side by side, each with its own cores.
 test-vllm: $(STAMP) vllm-env
 	@echo "vllm-env: $$(( $$(date +%s) - $(STARTED) )) s"
-	$(BIN)/python -m pytest -m vllm -s --durations=0 tests/serving
+	$(BIN)/python -m pytest -m vllm -n 2 --dist worksteal -rP --durations=0 tests/serving
 	@echo "test-vllm: $$(( $$(date +%s) - $(STARTED) )) s"
 
 # The same on GPUs; where there are none, nothing is tested and that is said.
@@ -119,7 +120,7 @@ stack-clean: stack-down
 # With real services: S3 stores and MLflow servers under every fault, the stack started from nothing,
 # killed, restarted and stopped, and sweeps on it while everything dies in turn.
 test-stack: $(STAMP) postgresql
-	$(BIN)/python -m pytest -m stack --durations=15 tests/backends tests/stack
+	$(BIN)/python -m pytest -m stack -n 2 --dist loadfile --no-loadscope-reorder --durations=15 tests/backends tests/stack
 
 # Pages in a real browser: the system's Chromium, installed here where that is possible.
 test-pages: $(STAMP)

@@ -39,7 +39,7 @@ def profile(model, *, words=(), **sections):
         "weights": {"dtype": played.CPU_DTYPE, "max_model_len": CONTEXT_TOKENS},
         "hosting": {
             "arguments": ["--enforce-eager", *words],
-            "environment": {"VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1"},
+            "environment": played.environment(),
         },
         "limits": {"context_tokens": CONTEXT_TOKENS},
         "patience": {"backoff_cap_s": 5, "attempts": 100},

@@ -45,14 +45,26 @@ def config(python, gpus, **changes):
     )
 
 
+def environment():
+    """Of an engine on the CPU: tests that run side by side share out the cores."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    cores = sorted(os.sched_getaffinity(0))
+    own = cores[worker::workers] if len(cores) >= workers > 1 else []
+    return {
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, own)) or "auto",
+        "HF_HUB_OFFLINE": "1",
+    }
+
+
 def profile(model, dtype=CPU_DTYPE, **hosting):
-    environment = {"VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1"}
     return VllmProfile(
         kind="vllm",
         provider="local",
         model=str(model),
         weights=Weights(dtype=dtype, max_model_len=CONTEXT_TOKENS),
-        hosting=Hosting(arguments=["--enforce-eager"], environment=environment, **hosting),
+        hosting=Hosting(arguments=["--enforce-eager"], environment=environment(), **hosting),
     )
 
 

@@ -51,7 +51,7 @@ def complete(count):
 
 def test_episodes_are_completed_though_their_engine_is_killed(model):
     """Killed while replies are written, in free form; what was answered is not asked again."""
-    launched.profile(model, sampling={"max_output_tokens": 48, "reply_format": "text"})
+    launched.profile(model, sampling={"max_output_tokens": 24, "reply_format": "text"})
     with launched.launch(PYTHON, 2) as sweep:
         sweep.wait_until(lambda: sweep.replies() >= 2 and busy(sweep))
         before = sweep.replies()
